@@ -1,13 +1,11 @@
 // Sums over the rows of a matrix, read once. Each block has some columns of a fixed part of the rows, each of its warps
 // every kWarps-th row. The parts are added in order: the same bits at every launch.
-#include "cuda/column_sums.h"
-
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
 #include "cuda/reduce.h"
+#include "cuda/rmsnorm.h"
 #include "cuda/vec.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 namespace {

@@ -15,7 +15,6 @@
 #include "cuda/ptx.h"
 #include "cuda/reduce.h"
 #include "cuda/vec.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 namespace {
@@ -123,8 +122,8 @@ __global__ void __launch_bounds__(kThreads, 2) loss_rows(Chunk<T> chunk) {
   __shared__ float log_z_of_row, factor_of_row;
   const float2 found = greatest_and_sum<T, kWidth>(row, chunk.vocab);
   if (threadIdx.x == 0) {
-    const double log_z = static_cast<double>(found.x) + std::log(static_cast<double>(found.y));
-    chunk.token_loss[n] = static_cast<float>(log_z - static_cast<double>(unpack(row[target])[0]));
+    const double log_z = double(found.x) + std::log(double(found.y));
+    chunk.token_loss[n] = static_cast<float>(log_z - double(unpack(row[target])[0]));
     chunk.z_losses[n] = static_cast<float>(chunk.z_weight * log_z * log_z);
     log_z_of_row = static_cast<float>(log_z);
     factor_of_row = static_cast<float>(1 + 2 * chunk.z_weight * log_z);
@@ -141,8 +140,8 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ double partial[3][kThreads / kWarp];
   double loss = 0, z_loss = 0, count = 0;
   for (int64_t n = threadIdx.x; n < tokens; n += kThreads) {
-    loss += static_cast<double>(token_loss[n]);
-    z_loss += static_cast<double>(z_losses[n]);
+    loss += double(token_loss[n]);
+    z_loss += double(z_losses[n]);
     count += counts(targets[n], vocab) ? 1.0 : 0.0;
   }
   loss = block_sum<kThreads>(loss, partial[0]);
@@ -183,7 +182,7 @@ void CudaOps::do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& 
                            .token_loss = token_loss + begin,
                            .z_losses = z_losses + begin,
                            .vocab = vocab,
-                           .z_weight = static_cast<double>(args.z_weight),
+                           .z_weight = double(args.z_weight),
                            .gradient = args.dhidden ? Gradient::kYes : Gradient::kNo};
       with_vec_width<T>(vocab, [&]<int kWidth>() {
         launch({"linear_cross_entropy", static_cast<unsigned>(end - begin), kThreads}, handle(stream),

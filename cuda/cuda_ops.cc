@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "backend/gpu_sizes.h"
 #include "base/error.h"
 #include "cuda/device.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 
@@ -25,12 +23,6 @@ int64_t CudaOps::workspace_bytes(const Workload& workload) const {
                 rmsnorm_backward_scratch(workload), qk_norm_backward_scratch(workload), column_sums_scratch(workload),
                 reduction_scratch()});
   return CudaGemm::kWorkspaceBytes + std::max(scratch, cudnn_ != nullptr ? cudnn_->workspace_bytes(workload) : 0);
-}
-
-int64_t CudaOps::rows_behind_attention() const { return gpu_rows_behind_attention(options_.attention); }
-
-int64_t CudaOps::document_table_entries(const Workload& workload) const {
-  return gpu_document_table_entries(options_.attention, workload);
 }
 
 int64_t CudaOps::scratch_bytes() const { return workspace() ? workspace().bytes() - CudaGemm::kWorkspaceBytes : 0; }

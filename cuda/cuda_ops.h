@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "backend/gpu_sizes.h"
 #include "backend/ops.h"
 #include "backend/options.h"
 #include "cuda/attention/cudnn.h"
@@ -22,8 +23,10 @@ class CudaOps final : public Ops {
 
   int64_t workspace_bytes(const Workload& workload) const override;
   HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override;
-  int64_t rows_behind_attention() const override;
-  int64_t document_table_entries(const Workload& workload) const override;
+  int64_t rows_behind_attention() const override { return gpu_rows_behind_attention(options_.attention); }
+  int64_t document_table_entries(const Workload& workload) const override {
+    return gpu_document_table_entries(options_.attention, workload);
+  }
 
  protected:
   TOKAMAK_OPS(TOKAMAK_OVERRIDE_OP)
@@ -39,5 +42,15 @@ class CudaOps final : public Ops {
   std::unique_ptr<CudaGemm> gemm_;
   std::unique_ptr<CudnnAttention> cudnn_;
 };
+
+// Upper bounds of the scratch memory of a family of operations in a run; defined in the family's file.
+int64_t attention_backward_scratch(const Workload& workload);
+int64_t cached_attention_scratch(const Workload& workload);
+int64_t cross_entropy_scratch(const Workload& workload, int64_t logits_bytes);  // logits_bytes: limit for logits
+int64_t embedding_backward_scratch(const Workload& workload);
+int64_t rmsnorm_backward_scratch(const Workload& workload);
+int64_t qk_norm_backward_scratch(const Workload& workload);
+int64_t column_sums_scratch(const Workload& workload);
+int64_t reduction_scratch();  // for sums and statistics
 
 }  // namespace tokamak

@@ -9,7 +9,6 @@
 #include "cuda/launch.h"
 #include "cuda/reduce.h"
 #include "cuda/vec.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 namespace {

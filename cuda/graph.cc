@@ -47,7 +47,7 @@ std::optional<double> CudaTimestamp::seconds_since(const Timestamp& earlier) con
   TOKAMAK_CUDA(state);
   float milliseconds = 0;
   TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, static_cast<const CudaTimestamp&>(earlier).event_, event_));
-  return 1e-3 * static_cast<double>(milliseconds);
+  return 1e-3 * double(milliseconds);
 }
 
 }  // namespace tokamak

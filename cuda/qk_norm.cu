@@ -5,7 +5,6 @@
 #include "cuda/launch.h"
 #include "cuda/rmsnorm.h"
 #include "cuda/vec.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 namespace {

@@ -5,13 +5,11 @@
 
 #include <algorithm>
 
-#include "cuda/column_sums.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
 #include "cuda/reduce.h"
 #include "cuda/vec.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 namespace {

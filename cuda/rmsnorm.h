@@ -57,4 +57,8 @@ void rmsnorm_backward_rows(cudaStream_t stream, NormBackward<T> b, float* dweigh
 
 int64_t norm_parts_bytes(int64_t rows, int64_t width);
 
+// The second phase of a sum over rows: adds the parts, one per block, in a fixed order (column_sums.cu).
+// sums[c] += parts[0][c] + parts[1][c] + ...                                                      parts (count, width)
+void add_parts(cudaStream_t stream, const float* parts, int64_t count, int64_t width, float* sums);
+
 }  // namespace tokamak

@@ -10,7 +10,6 @@
 #include "cuda/launch.h"
 #include "cuda/reduce.h"
 #include "cuda/vec.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 namespace {
@@ -51,7 +50,7 @@ __device__ void for_share(const T* __restrict__ x, int64_t count, int64_t skew, 
 __global__ void squares_of_share(const float* x, int64_t count, int64_t skew, double* shares) {
   __shared__ double partial[kThreads / kWarp];
   double sum = 0;
-  for_share(x, count, skew, [&](float v) { sum += static_cast<double>(v) * v; });
+  for_share(x, count, skew, [&](float v) { sum += double(v) * v; });
   sum = block_sum<kThreads>(sum, partial);
   if (threadIdx.x == 0) shares[blockIdx.x] = sum;
 }
@@ -112,7 +111,7 @@ __global__ void health_of_share(const T* x, int64_t count, int64_t skew, const d
     non_finite += finite ? 0 : 1;
     if (magnitudes != nullptr && finite) atomicAdd(own + magnitude_bin(v), 1u);
   });
-  write_health({low, high, squares, static_cast<double>(non_finite)}, shares + blockIdx.x * kStatistics);
+  write_health({low, high, squares, double(non_finite)}, shares + blockIdx.x * kStatistics);
   if (magnitudes == nullptr) return;
   __syncthreads();
   for (int bin = static_cast<int>(threadIdx.x); bin < kBins; bin += kThreads) {

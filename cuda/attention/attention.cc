@@ -2,7 +2,6 @@
 #include "cuda/attention/native.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 

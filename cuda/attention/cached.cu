@@ -11,7 +11,6 @@
 #include "cuda/launch.h"
 #include "cuda/reduce.h"
 #include "cuda/vec.h"
-#include "cuda/workspace.h"
 
 namespace tokamak {
 namespace {

@@ -1,8 +1,6 @@
 #include "cuda/attention/cudnn_call.h"
 
-#include "cuda/attention/own_keys.h"
-#include "cuda/attention/pack_lse.h"
-#include "cuda/attention/ragged_tables.h"
+#include "cuda/attention/cudnn_kernels.h"
 
 namespace tokamak {
 namespace {

@@ -121,7 +121,7 @@ class Timer {
 };
 
 std::string text_with_time(const cublasLtMatmulAlgo_t& algorithm, float milliseconds) {
-  return str(significant(static_cast<double>(milliseconds) / kRuns, 3), " ms (", text_of(algorithm), ")");
+  return str(significant(double(milliseconds) / kRuns, 3), " ms (", text_of(algorithm), ")");
 }
 
 }  // namespace
@@ -163,8 +163,7 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
   const float least = *fastest, first = times.front();
   if (std::isinf(least)) return algorithms.front();  // its own run will report the error
   log::info("GEMM ", key, ": algorithm ", best + 1, " of ", algorithms.size(), ", ",
-            text_with_time(algorithms[best], least), ", ",
-            fixed(100.0 * (static_cast<double>(first) / static_cast<double>(least) - 1.0), 1),
+            text_with_time(algorithms[best], least), ", ", fixed(100.0 * (double(first) / double(least) - 1.0), 1),
             "% faster than the heuristic's, ", text_with_time(algorithms.front(), first));
   // cuBLAS documents that an algorithm's bytes may be saved and restored for the same library version.
   choices_.keep(key, {reinterpret_cast<const char*>(&algorithms[best]), sizeof(cublasLtMatmulAlgo_t)});

@@ -83,7 +83,7 @@ void NcclBf16Reduction::run(cudaStream_t stream, const Comm::ReduceScatter& args
   for (int64_t begin = 0, k = 0; begin < length; begin += rounds.longest_piece(), ++k) {
     const int64_t set = k % rounds.in_flight();
     const Round round{.send = args.scratch.as<bf16>() + set * rounds.scratch_elements(),
-                      .set = sets_[static_cast<size_t>(set)],
+                      .set = sets_[set],
                       .begin = begin,
                       .piece = std::min(rounds.longest_piece(), length - begin)};
     send_contributions(stream, args, round);

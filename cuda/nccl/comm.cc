@@ -84,7 +84,7 @@ class NcclComm final : public Comm {
     connected_ = true;
     if (rank() != 0) return;
     log::info("NCCL: first collectives of ", group_, " in ", significant(watch.seconds(), 3), " s; they took ",
-              human_bytes(static_cast<double>(before - shared_.device.available_bytes())), " of GPU memory");
+              human_bytes(double(before - shared_.device.available_bytes())), " of GPU memory");
   }
 
   int rank() const override { return control_->rank(); }

@@ -83,9 +83,8 @@ void NcclMemory::join(Comm& control, const std::vector<Member>& members) {
   const auto& first = fresh.front()->registrations;
   const auto windows =
       std::count_if(first.begin(), first.end(), [](const Registration& r) { return r.form == NcclForm::kWindow; });
-  log::info("NCCL: ", human_bytes(static_cast<double>(bytes)), " in ", fresh.size(), " blocks registered with ",
-            members.size(), " communicator(s), as symmetric windows with ", windows, " of them, in ",
-            fixed(watch.seconds(), 3), " s");
+  log::info("NCCL: ", human_bytes(double(bytes)), " in ", fresh.size(), " blocks registered with ", members.size(),
+            " communicator(s), as symmetric windows with ", windows, " of them, in ", fixed(watch.seconds(), 3), " s");
 }
 
 void NcclMemory::leave(ncclComm_t comm) noexcept {

@@ -15,9 +15,8 @@ inline std::vector<std::vector<int>> nodes_of(const std::vector<std::string>& na
   for (const std::string& name : names) {
     const auto rank = static_cast<int>(all.size());
     all.push_back(rank);
-    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const std::vector<int>& members) {
-      return names[static_cast<size_t>(members.front())] == name;
-    });
+    const auto node = std::find_if(nodes.begin(), nodes.end(),
+                                   [&](const std::vector<int>& members) { return names[members.front()] == name; });
     if (node == nodes.end()) {
       nodes.push_back({rank});
     } else {

@@ -95,7 +95,7 @@ class Device : public Allocator {
   // and joins to `stream` by events; nothing runs yet. `work` must not wait for the device, allocate memory, or make a
   // stream wait for earlier work; Error(kUnsupported) if it does.
   virtual bool can_record() const { return false; }
-  virtual std::unique_ptr<Graph> record(Stream& stream, const std::function<void()>& work);
+  virtual std::unique_ptr<Graph> record(Stream&, const std::function<void()>& /*work*/) { return nullptr; }
 
   // Whether device memory is host memory: then the host may access it, and the ranks of a node share it.
   virtual bool uses_host_memory() const = 0;
@@ -123,7 +123,5 @@ class Device : public Allocator {
  private:
   std::vector<Observer*> observers_;
 };
-
-inline std::unique_ptr<Graph> Device::record(Stream&, const std::function<void()>&) { return nullptr; }
 
 }  // namespace tokamak

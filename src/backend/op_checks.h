@@ -58,6 +58,37 @@ inline void expect_tables(const Tensor& tables, const Tensor& cu_seqlens) {
                 ", cu_seqlens is ", cu_seqlens.text());
 }
 
+// Checks the arguments common to the norm of heads and its gradient.
+template <class Args>
+void expect_qk_norm(const Args& args, const Named& rows) {
+  const HeadLayout& heads = args.heads;
+  expect_heads(heads);
+  expect_act(rows, 2);
+  const DType act = rows.tensor.dtype();
+  const int64_t n = rows.tensor.dim(0);
+  expect_shape(rows, {n, heads.qkv_width()});
+  expect({"qkv", args.qkv}, act, rows.tensor.shape());
+  expect({"q_weight", args.q_weight}, act, {heads.head_dim});
+  expect({"k_weight", args.k_weight}, act, {heads.head_dim});
+  expect({"rstd", args.rstd}, DType::kF32, {n * (heads.q_heads + heads.kv_heads)});
+}
+
+// Checks the arguments common to attention and its gradient.
+template <class Args>
+void expect_attention(const Args& args) {
+  const HeadLayout& heads = args.heads;
+  expect_heads(heads);
+  expect_act({"qkv", args.qkv}, 2);
+  const int64_t n = args.qkv.dim(0);
+  expect_shape({"qkv", args.qkv}, {n, heads.qkv_width()});
+  expect({"cu_seqlens", args.cu_seqlens}, DType::kI32, {args.cu_seqlens.count()});
+  TOKAMAK_CHECK(args.cu_seqlens.count() >= 1, "cu_seqlens is ", args.cu_seqlens.text());
+  expect({"out", args.out}, args.qkv.dtype(), {n, heads.q_width()});
+  expect({"lse", args.lse}, DType::kF32, {heads.q_heads, n});
+  TOKAMAK_CHECK(n == 0 || args.max_length > 0, "max_length ", args.max_length);
+  if (args.tables) expect_tables(args.tables, args.cu_seqlens);
+}
+
 // Checks the arguments common to both cache operations.
 template <class Args>
 void expect_cached(const Args& args) {
@@ -75,13 +106,11 @@ void expect_cached(const Args& args) {
 }
 
 // Number of (query, key) pairs if every document had the maximum length: only the device knows the documents' ends.
-inline double causal_pairs(int64_t tokens, int64_t max_length) {
-  return 0.5 * static_cast<double>(tokens) * static_cast<double>(max_length + 1);
-}
+inline double causal_pairs(int64_t tokens, int64_t max_length) { return 0.5 * double(tokens) * double(max_length + 1); }
 
 inline double product(std::initializer_list<int64_t> factors) {
   double out = 1;
-  for (const int64_t factor : factors) out *= static_cast<double>(factor);
+  for (const int64_t factor : factors) out *= double(factor);
   return out;
 }
 

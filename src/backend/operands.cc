@@ -40,7 +40,7 @@ Operands::Operands(std::initializer_list<Operand> operands) : size_(operands.siz
 
 double Operands::bytes() const {
   double bytes = 0;
-  for (const Operand& operand : *this) bytes += static_cast<double>(*operand.tensor ? operand.bytes() : 0);
+  for (const Operand& operand : *this) bytes += double(*operand.tensor ? operand.bytes() : 0);
   return bytes;
 }
 

@@ -76,30 +76,15 @@ double check(const ColumnSums& args) {
 }
 
 double check(const QkNorm& args) {
-  expect_heads(args.heads);
-  expect_act({"qkv", args.qkv}, 2);
-  const DType act = args.qkv.dtype();
-  const int64_t n = args.qkv.dim(0);
-  expect_shape({"qkv", args.qkv}, {n, args.heads.qkv_width()});
-  expect({"q_weight", args.q_weight}, act, {args.heads.head_dim});
-  expect({"k_weight", args.k_weight}, act, {args.heads.head_dim});
-  expect({"out", args.out}, act, args.qkv.shape());
-  expect({"rstd", args.rstd}, DType::kF32, {n * (args.heads.q_heads + args.heads.kv_heads)});
+  expect_qk_norm(args, {"qkv", args.qkv});
+  expect({"out", args.out}, args.qkv.dtype(), args.qkv.shape());
   return 0;
 }
 
 double check(const QkNormBackward& args) {
-  expect_heads(args.heads);
-  expect_act({"dqkv", args.dqkv}, 2);
-  const DType act = args.dqkv.dtype();
-  const int64_t n = args.dqkv.dim(0), head_dim = args.heads.head_dim;
-  expect_shape({"dqkv", args.dqkv}, {n, args.heads.qkv_width()});
-  expect({"qkv", args.qkv}, act, args.dqkv.shape());
-  expect({"q_weight", args.q_weight}, act, {head_dim});
-  expect({"k_weight", args.k_weight}, act, {head_dim});
-  expect({"rstd", args.rstd}, DType::kF32, {n * (args.heads.q_heads + args.heads.kv_heads)});
-  expect({"dq_weight", args.dq_weight}, DType::kF32, {head_dim});
-  expect({"dk_weight", args.dk_weight}, DType::kF32, {head_dim});
+  expect_qk_norm(args, {"dqkv", args.dqkv});
+  expect({"dq_weight", args.dq_weight}, DType::kF32, {args.heads.head_dim});
+  expect({"dk_weight", args.dk_weight}, DType::kF32, {args.heads.head_dim});
   return 0;
 }
 
@@ -120,36 +105,15 @@ double check(const DocumentTables& args) {
 }
 
 double check(const Attention& args) {
-  const HeadLayout& heads = args.heads;
-  expect_heads(heads);
-  expect_act({"qkv", args.qkv}, 2);
-  const int64_t n = args.qkv.dim(0);
-  expect_shape({"qkv", args.qkv}, {n, heads.qkv_width()});
-  expect({"cu_seqlens", args.cu_seqlens}, DType::kI32, {args.cu_seqlens.count()});
-  TOKAMAK_CHECK(args.cu_seqlens.count() >= 1, "cu_seqlens is ", args.cu_seqlens.text());
-  expect({"out", args.out}, args.qkv.dtype(), {n, heads.q_width()});
-  expect({"lse", args.lse}, DType::kF32, {heads.q_heads, n});
-  TOKAMAK_CHECK(n == 0 || args.max_length > 0, "max_length ", args.max_length);
-  if (args.tables) expect_tables(args.tables, args.cu_seqlens);
-  return 4 * causal_pairs(n, args.max_length) * product({heads.q_heads, heads.head_dim});
+  expect_attention(args);
+  return 4 * causal_pairs(args.qkv.dim(0), args.max_length) * product({args.heads.q_heads, args.heads.head_dim});
 }
 
 double check(const AttentionBackward& args) {
-  const HeadLayout& heads = args.heads;
-  expect_heads(heads);
-  expect_act({"qkv", args.qkv}, 2);
-  const DType act = args.qkv.dtype();
-  const int64_t n = args.qkv.dim(0);
-  expect_shape({"qkv", args.qkv}, {n, heads.qkv_width()});
-  expect({"cu_seqlens", args.cu_seqlens}, DType::kI32, {args.cu_seqlens.count()});
-  TOKAMAK_CHECK(args.cu_seqlens.count() >= 1, "cu_seqlens is ", args.cu_seqlens.text());
-  expect({"out", args.out}, act, {n, heads.q_width()});
-  expect({"lse", args.lse}, DType::kF32, {heads.q_heads, n});
-  expect({"dout", args.dout}, act, {n, heads.q_width()});
-  expect({"dqkv", args.dqkv}, act, {n, heads.qkv_width()});
-  TOKAMAK_CHECK(n == 0 || args.max_length > 0, "max_length ", args.max_length);
-  if (args.tables) expect_tables(args.tables, args.cu_seqlens);
-  return 10 * causal_pairs(n, args.max_length) * product({heads.q_heads, heads.head_dim});
+  expect_attention(args);
+  expect({"dout", args.dout}, args.qkv.dtype(), args.out.shape());
+  expect({"dqkv", args.dqkv}, args.qkv.dtype(), args.qkv.shape());
+  return 10 * causal_pairs(args.qkv.dim(0), args.max_length) * product({args.heads.q_heads, args.heads.head_dim});
 }
 
 double check(const CacheAppend& args) {

@@ -86,7 +86,7 @@ struct HeadLayout {
   int64_t q_width() const { return q_heads * head_dim; }
   int64_t kv_width() const { return kv_heads * head_dim; }
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
-  float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
+  float scale() const { return static_cast<float>(1.0 / std::sqrt(double(head_dim))); }
 };
 
 // Rotates each query and key head in place, half against half (Su et al. 2021, in Hugging Face's layout). For i < D/2:
@@ -368,10 +368,9 @@ struct RandomNormal {
 
 // The largest shapes of a run; they determine the size of the shared scratch memory. Empty: GEMMs alone.
 struct Workload {
-  int64_t tokens = 0;        // N of a micro-batch
-  int64_t hidden = 0;        // C
-  int64_t intermediate = 0;  // I
-  int64_t vocab = 0;         // V
+  int64_t tokens = 0;  // N of a micro-batch
+  int64_t hidden = 0;  // C
+  int64_t vocab = 0;   // V
   HeadLayout heads;
   int64_t max_length = 0;  // T
   DType compute = DType::kBF16;

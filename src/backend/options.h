@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/fields.h"
 
 namespace tokamak {
@@ -35,14 +33,9 @@ inline const std::vector<std::string>& enum_names(Autotune) {
   return names;
 }
 
-// The number of ranks that share a GPU: TOKAMAK_RANKS_PER_GPU, which only tests set; default 1.
-inline int64_t ranks_per_gpu_variable() {
-  const char* text = std::getenv("TOKAMAK_RANKS_PER_GPU");
-  if (text == nullptr) return 1;
-  const int64_t ranks = std::strtoll(text, nullptr, 10);
-  if (ranks >= 1) return ranks;
-  fail(Kind::kConfig, str("the environment variable TOKAMAK_RANKS_PER_GPU is '", text, "', it should be at least 1"));
-}
+// The number of ranks that share a GPU: TOKAMAK_RANKS_PER_GPU, which only tests set; default 1. Error(kConfig) unless
+// it is a whole number of at least 1.
+int64_t ranks_per_gpu_variable();
 
 struct RuntimeOptions {
   BackendKind backend = BackendKind::kAuto;

@@ -1,13 +1,13 @@
 // Begin and end times of a device's work, by its own timestamps: recording never synchronises.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "backend/observer.h"
-#include "backend/profile.h"
 
 namespace tokamak {
 
@@ -42,6 +42,15 @@ class Timeline final : public Observer {
   std::vector<Marked> calls_;
 };
 
+// Device time by operation, copy and collective.
+struct ProfileEntry {
+  int64_t calls = 0;
+  double seconds = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+using Profile = std::map<std::string, ProfileEntry>;  // by Call::title()
 Profile profile_of(const std::vector<Timeline::Entry>& entries);
 
 }  // namespace tokamak

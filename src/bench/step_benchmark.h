@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/profile.h"
+#include "backend/timeline.h"
 #include "engine/engine.h"
 #include "plan/step_record.h"
 #include "train/batch_shape.h"

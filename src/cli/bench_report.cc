@@ -48,8 +48,8 @@ struct Mfu {
 
 Mfu mfu_of(const StepReport& r) {
   const double rate = r.result.tokens_per_second / r.peak_flops;
-  return {.full = rate * flops_per_token_full(r.config.model, r.shape.length),
-          .causal = rate * flops_per_token_causal(r.config.model, r.shape.length),
+  return {.full = rate * token_flops(r.config.model).full(r.shape.length),
+          .causal = rate * token_flops(r.config.model).causal(r.shape.length),
           .done = rate * token_flops(r.config.model).done(r.result.attended)};
 }
 
@@ -78,8 +78,8 @@ void print(std::ostream& out, const StepReport& r) {
   row(out, "tokens/s") << fixed(r.result.tokens_per_second, 0) << "\n";
   row(out, "GEMM rate") << human_si(r.result.gemm_rate, "FLOP/s")
                         << " (FLOP-weighted over the GEMMs above, all ranks)\n";
-  training("causal", flops_per_token_causal(r.config.model, r.shape.length));
-  training("full", flops_per_token_full(r.config.model, r.shape.length));
+  training("causal", token_flops(r.config.model).causal(r.shape.length));
+  training("full", token_flops(r.config.model).full(r.shape.length));
   if (r.peak_flops > 0) {
     row(out, "mfu_full") << fixed(100 * mfu_of(r).full, 1) << " % of " << human_si(r.peak_flops, "FLOP/s")
                          << ", the vendor's dense peak\n";
@@ -105,8 +105,8 @@ nlohmann::ordered_json as_json(const StepReport& r) {
                                  {"tokens_per_step", r.result.tokens_per_step},
                                  {"step_seconds", r.result.step_seconds},
                                  {"tokens_per_second", r.result.tokens_per_second},
-                                 {"flops_per_token_full", flops_per_token_full(r.config.model, r.shape.length)},
-                                 {"flops_per_token_causal", flops_per_token_causal(r.config.model, r.shape.length)},
+                                 {"flops_per_token_full", token_flops(r.config.model).full(r.shape.length)},
+                                 {"flops_per_token_causal", token_flops(r.config.model).causal(r.shape.length)},
                                  {"gemm_flops_per_second", r.result.gemm_rate},
                                  {"mean_document", r.mean_document},
                                  {"attended", r.result.attended},

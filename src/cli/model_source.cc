@@ -115,7 +115,6 @@ void fill(Engine& engine, ModelSource& source) {
   HostState state(engine);
   source.fill(state);
   state.push();
-  engine.parameters().masters_changed(engine.compute());
 }
 
 }  // namespace tokamak::cli

@@ -38,7 +38,7 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   const StepRecord step = run.record();
   const int64_t parameters = model_size(config.model).parameters;
   const int64_t tokens = RunTable(config, shape).tokens_after(shape.total_steps);
-  const double flops = flops_per_token_full(config.model, shape.length);
+  const double flops = token_flops(config.model).full(shape.length);
   out << "model        " << human(parameters) << " parameters (" << parameters << ")\n"
       << "step         " << human(shape.tokens_per_step()) << " tokens: " << run.mesh().world().size() << " rank(s) x "
       << shape.micro_batches() << " micro-batch(es) of " << shape.micro_batch << " sequences of " << shape.length
@@ -87,8 +87,8 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
   for (const MemoryPlan::Group& group : run.memory().groups()) groups[group.name] = group.bytes;
   return {{"parameters", size.parameters},
           {"lookup_parameters", size.lookup_parameters},
-          {"flops_per_token_full", flops_per_token_full(config.model, shape.length)},
-          {"flops_per_token_causal", flops_per_token_causal(config.model, shape.length)},
+          {"flops_per_token_full", token_flops(config.model).full(shape.length)},
+          {"flops_per_token_causal", token_flops(config.model).causal(shape.length)},
           {"ranks", run.mesh().world().size()},
           {"sequence_length", shape.length},
           {"micro_batch", shape.micro_batch},

@@ -19,11 +19,11 @@ class Mesh {
   Mesh(Comm& world) : Mesh(world, world, world, nullptr) {}  // NOLINT(google-explicit-constructor)
 
   Comm& world() const { return *world_; }
-  // Its rank and size say which samples are this rank's. Its sums count each sample once.
+  // Its rank and size determine this rank's samples. Its sums count each sample once.
   Comm& data() const { return *data_; }
-  int reader() const { return world_->rank() % readers(); }  // this rank, of those that read the same samples
-  int readers() const { return world_->size() / data_->size(); }
-  Comm& shard() const { return *shard_; }          // this rank's copy of the state
+  int readers() const { return world_->size() / data_->size(); }  // ranks that read the same samples
+  int reader() const { return world_->rank() % readers(); }       // this rank's number among them
+  Comm& shard() const { return *shard_; }                         // this rank's copy of the state
   Comm& replicate() const { return *replicate_; }  // the ranks with this rank's slice; only with several replicas
 
   int replicas() const { return replicate_ == nullptr ? 1 : replicate_->size(); }
@@ -48,8 +48,8 @@ class Mesh {
 // Owns the groups other than the world.
 class MeshGroups {
  public:
-  // So many consecutive ranks of `world`, which outlives this, read the same samples: `readers` divides its ranks, and
-  // `replicas` those that are left. Collective.
+  // Each `readers` consecutive ranks of `world`, which outlives this, read the same samples. The data group has
+  // `replicas` copies of the state. readers * replicas divides the number of ranks. Collective.
   MeshGroups(Comm& world, int replicas, int readers = 1);
 
   const Mesh& mesh() const { return mesh_; }

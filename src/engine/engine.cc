@@ -19,11 +19,6 @@ DType dtype_of(Precision precision) {
   TOKAMAK_UNREACHABLE("precision ", static_cast<int>(precision));
 }
 
-Keep keep_of(const EngineOptions& options) {
-  if (!options.sizes.training) return Keep::kNothing;
-  return options.activation_checkpoint.mode == RecomputeMode::kNone ? Keep::kBackward : Keep::kLayerInputs;
-}
-
 // Nothing is kept without backward, whatever mode a checkpoint's config has.
 KeptLayers kept_of(const EngineOptions& options, const Ops& ops) {
   if (!options.sizes.training) return {};
@@ -62,7 +57,7 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
               .max_length = options.sizes.max_length,
               .cached_sequences = options.sizes.cached_sequences,
               .compute = compute_dtype(options.precision),
-              .keep = keep_of(options),
+              .passes = options.sizes.training ? Passes::kForwardAndBackward : Passes::kForward,
               .kept = kept_of(options, *backend.ops),
               .z_loss = options.z_loss,
               .graphs = graphs_of(options, mesh.world(), *backend.device)},

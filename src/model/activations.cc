@@ -12,12 +12,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr const char* kNormBuffer = "norm";  // the buffer
-
-KeptLayers kept_of(const LayerTable& layers, Keep keep, const KeptLayers& chosen) {
-  if (keep == Keep::kLayerInputs) return chosen;
-  return keep == Keep::kBackward ? all_kept(layers.kept()) : KeptLayers{};
-}
+constexpr const char* kNormBuffer = "norm";
+constexpr const char* kOutput = "output";  // of the last layer
 
 Shape shape_of(const ActivationRow& row, int64_t tokens) {
   if (row.layout == Layout::kRows) return {tokens, row.width};
@@ -46,64 +42,73 @@ PerKeptTensor<int64_t> ActivationPlan::bytes_of_layer(const LayerTable& layers, 
 }
 
 ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t tokens, int64_t rows_behind,
-                               DType compute, Keep keep, const KeptLayers& kept, MemoryPlan& plan)
-    : kept_(kept_of(layers, keep, kept)) {
+                               DType compute, Passes passes, const KeptLayers& kept, MemoryPlan& plan)
+    : kept_(passes == Passes::kForward ? KeptLayers{} : kept) {
   for (size_t i = 0; i < layers.kept().size(); ++i) {
     TOKAMAK_CHECK(0 <= kept_[i] && kept_[i] <= layers.kept()[i].most, kept_[i], " layers keep ", layers.kept()[i].name);
   }
   std::map<std::string, size_t> buffers;
-  std::vector<ActivationRow> planned;
-  // The buffer of that name, planned where it is first asked for.
-  const auto view_of = [&](const std::string& name, const ActivationRow& row) {
+  // `tensor` becomes a view of the buffer of that name, which is planned where it is first asked for.
+  const auto add_view = [&](Tensor& tensor, const std::string& name, const ActivationRow& row) {
     const auto [found, is_new] = buffers.emplace(name, buffers_.size());
     if (is_new) {
-      buffers_.push_back({plan.add("activations/" + name, row.dtype, planned_shape(row, tokens, rows_behind)), {}});
-      planned.push_back(row);
+      buffers_.push_back(
+          {row, plan.add("activations/" + name, row.dtype, planned_shape(row, tokens, rows_behind)), {}});
     }
-    const ActivationRow& same = planned[found->second];
+    const ActivationRow& same = buffers_[found->second].row;
     TOKAMAK_CHECK(same.dtype == row.dtype && same.layout == row.layout && same.width == row.width, name,
                   " has two shapes");
-    return View{row, found->second};
+    views_.push_back({&tensor, found->second});
   };
-  const bool backward = keep != Keep::kNothing;
-  using A = Activations;
-  const auto add_to_model = [&](Tensor A::*tensor, const char* name, DType dtype, Layout layout, int64_t width) {
-    model_.emplace_back(tensor, view_of(name, {0, name, dtype, layout, width, Life::kShared}));
-  };
-  add_to_model(&A::last, "output", compute, Layout::kRows, hidden);
-  add_to_model(&A::rstd_final, "rstd_final", DType::kF32, Layout::kPerToken, 1);
-  add_to_model(&A::norm, kNormBuffer, compute, Layout::kRows, hidden);
-  add_to_model(&A::token_loss, "token_loss", DType::kF32, Layout::kPerToken, 1);
-  if (backward) add_to_model(&A::dx, "d residual", compute, Layout::kRows, hidden);
+  const ActivationRow residual{0, "residual", compute, Layout::kRows, hidden, Life::kShared};
+  const ActivationRow per_token{0, "per token", DType::kF32, Layout::kPerToken, 1, Life::kShared};
+  const bool backward = passes == Passes::kForwardAndBackward;
+  add_view(tensors_.last, kOutput, residual);
+  add_view(tensors_.rstd_final, "rstd_final", per_token);
+  add_view(tensors_.norm, kNormBuffer, residual);
+  add_view(tensors_.token_loss, "token_loss", per_token);
+  if (backward) add_view(tensors_.dx, "d residual", residual);
 
+  // If all layers share the input, a layer's output overwrites it, when it is no longer needed.
+  const auto input_name = [&](int64_t l) { return str("layer.", backward ? l : 0, " input"); };
   std::vector<int64_t> seen(layers.kinds().size());  // layers of each kind before this one
+  tensors_.layers.resize(static_cast<size_t>(layers.layers()));
   for (int64_t l = 0; l < layers.layers(); ++l) {
     const LayerTable::Kind& kind = layers.kind(l);
     const int64_t nth = seen[layers.kind_index(l)]++;
-    PerKeptTensor<bool>& again = recomputed_.emplace_back();
-    // If all layers share the input, a layer's output overwrites it, when it is no longer needed.
-    const ActivationRow input{0, "input", compute, Layout::kRows, hidden, Life::kShared};
-    LayerViews& views = layers_.emplace_back(LayerViews{view_of(str("layer.", backward ? l : 0, " input"), input), {}});
+    PerKeptTensor<bool>& recomputed = recomputed_.emplace_back();
+    Activations::Layer& layer = tensors_.layers[l];
+    add_view(layer.x, input_name(l), residual);
+    layer.parts.resize(kind.parts.size());
+    layer.outputs.resize(kind.parts.size());
     std::set<std::string> names;
     for (size_t part = 0; part < kind.parts.size(); ++part) {
-      std::vector<View>& part_views = views.parts.emplace_back();
-      for (const ActivationRow& row : kind.parts[part]->activations(compute)) {
+      const std::vector<ActivationRow> rows = kind.parts[part]->activations(compute);
+      for (const ActivationRow& row : rows) {
+        layer.parts[part].resize(std::max(layer.parts[part].size(), static_cast<size_t>(row.id) + 1));
+      }
+      for (const ActivationRow& row : rows) {
         if (row.life == Life::kBackward && !backward) continue;
-        if (row.kept_as == kNotKept) {
-          part_views.push_back(view_of(row.name, row));
-          continue;
+        std::string name = row.name;
+        if (row.kept_as != kNotKept) {
+          TOKAMAK_CHECK(names.insert(name).second, "two parts of a layer keep ", name);
+          // The first `own` layers of a kind have a buffer of their own, the others share the next one.
+          const size_t index = kind.kept_index(part, row.kept_as);
+          const int64_t own = kept_[index];
+          const bool in_norm = nth >= own && row.life == Life::kKeptOrNorm;
+          recomputed[index] = nth >= own && (in_norm || nth < layers.kept()[index].most);
+          const int64_t owner = kind.layers[std::min(nth, own)];
+          name = in_norm ? kNormBuffer : str("layer.", owner, " ", name);
         }
-        TOKAMAK_CHECK(row.life != Life::kOutput || part + 1 < kind.parts.size(), row.name, " of a layer's last part");
-        TOKAMAK_CHECK(names.insert(row.name).second, "two parts of a layer keep ", row.name);
-        // The first `own` layers of a kind have a buffer of their own, the others share the next one.
-        const size_t index = kind.kept_index(part, row.kept_as);
-        const int64_t own = kept_[index];
-        const bool in_norm = nth >= own && row.life == Life::kKeptOrNorm;
-        again[index] = nth >= own && (in_norm || nth < layers.kept()[index].most);
-        const int64_t owner = kind.layers[static_cast<size_t>(std::min(nth, own))];
-        part_views.push_back(view_of(in_norm ? kNormBuffer : str("layer.", owner, " ", row.name), row));
+        add_view(layer.parts[part][row.id], name, row);
+        if (row.life != Life::kOutput) continue;
+        TOKAMAK_CHECK(part + 1 < kind.parts.size(), row.name, " of a layer's last part");
+        add_view(layer.outputs[part], name, row);
       }
     }
+  }
+  for (int64_t l = 0; l < layers.layers(); ++l) {
+    add_view(tensors_.layers[l].outputs.back(), l + 1 < layers.layers() ? input_name(l + 1) : kOutput, residual);
   }
 }
 
@@ -111,32 +116,15 @@ void ActivationPlan::commit(const Arena& arena) {
   for (Buffer& buffer : buffers_) buffer.whole = arena[buffer.slot];
 }
 
-Tensor ActivationPlan::view(const View& view, int64_t tokens) const {
-  const Shape shape = shape_of(view.row, tokens);
-  return buffers_[view.buffer].whole.flat(0, shape.count()).reshape(shape);
-}
-
-Activations ActivationPlan::first(int64_t tokens) const {
-  Activations a;
-  for (const auto& [tensor, buffer] : model_) a.*tensor = view(buffer, tokens);
-  for (const LayerViews& views : layers_) {
-    Activations::Layer& layer = a.layers.emplace_back();
-    layer.x = view(views.x, tokens);
-    for (const std::vector<View>& part : views.parts) {
-      std::vector<Tensor>& tensors = layer.parts.emplace_back();
-      Tensor& output = layer.outputs.emplace_back();
-      for (const View& one : part) {
-        const auto at = static_cast<size_t>(one.row.at);
-        if (tensors.size() <= at) tensors.resize(at + 1);
-        tensors[at] = view(one, tokens);
-        if (one.row.life == Life::kOutput) output = tensors[at];
-      }
-    }
+const Activations& ActivationPlan::first(int64_t tokens) {
+  if (tokens == tokens_) return tensors_;
+  for (const View& view : views_) {
+    const Buffer& buffer = buffers_[view.buffer];
+    const Shape shape = shape_of(buffer.row, tokens);
+    *view.tensor = buffer.whole.flat(0, shape.count()).reshape(shape);
   }
-  for (size_t l = 0; l < a.layers.size(); ++l) {
-    a.layers[l].outputs.back() = l + 1 < a.layers.size() ? a.layers[l + 1].x : a.last;
-  }
-  return a;
+  tokens_ = tokens;
+  return tensors_;
 }
 
 }  // namespace tokamak

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "model/layer_table.h"
@@ -12,17 +11,13 @@
 
 namespace tokamak {
 
-enum class Keep {
-  kBackward,     // all that backward needs, per layer: KeptLayers at its most
-  kLayerInputs,  // layer inputs, and of the rest what KeptLayers says; backward recomputes the others
-  kNothing,      // inference: all layers of a kind share one layer's buffers
-};
+enum class Passes { kForwardAndBackward, kForward };
 
-// Views for a micro-batch of N tokens, which may be shared (Keep).
+// Views for a micro-batch of N tokens; layers may share buffers.
 struct Activations {
   struct Layer {
     Tensor x;                                // (N, C)   residual stream that enters the layer
-    std::vector<std::vector<Tensor>> parts;  // [part][ActivationRow::at]
+    std::vector<std::vector<Tensor>> parts;  // [part][ActivationRow::id]
     std::vector<Tensor> outputs;             // (N, C)   of each part; of the last the next layer's x, or `last`
   };
   std::vector<Layer> layers;
@@ -35,41 +30,41 @@ struct Activations {
 
 class ActivationPlan {
  public:
-  // `kept` counts with Keep::kLayerInputs alone. Inputs of attention have `rows_behind` more rows than tokens
-  // (Ops::rows_behind_attention), which no view shows.
+  // Without backward, layers of a kind share all buffers, and `kept` does not count. Inputs of attention have
+  // `rows_behind` more rows than tokens (Ops::rows_behind_attention), which no view shows.
   ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t tokens, int64_t rows_behind, DType compute,
-                 Keep keep, const KeptLayers& kept, MemoryPlan& plan);
+                 Passes passes, const KeptLayers& kept, MemoryPlan& plan);
+  ActivationPlan(const ActivationPlan&) = delete;  // views_ points into tensors_
+  ActivationPlan& operator=(const ActivationPlan&) = delete;
   void commit(const Arena& arena);
-  Activations first(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
+  // Views of the first `tokens` tokens of every buffer, until the next call.
+  const Activations& first(int64_t tokens);
 
   const KeptLayers& kept() const { return kept_; }
   // The tensors that backward of layer l must recompute: a later layer of its kind, or the final norm, has overwritten
   // the buffer that they share.
-  const PerKeptTensor<bool>& recomputed(int64_t l) const { return recomputed_[static_cast<size_t>(l)]; }
+  const PerKeptTensor<bool>& recomputed(int64_t l) const { return recomputed_[l]; }
   // The bytes of keeping each tensor in one layer, with alignment.
   static PerKeptTensor<int64_t> bytes_of_layer(const LayerTable& layers, int64_t tokens, int64_t rows_behind,
                                                DType compute);
 
  private:
   struct Buffer {
+    ActivationRow row;
     MemoryPlan::Slot slot;
     Tensor whole;
   };
   struct View {
-    ActivationRow row;
+    Tensor* tensor;
     size_t buffer;  // in buffers_
   };
-  struct LayerViews {
-    View x;
-    std::vector<std::vector<View>> parts;  // one view for each row
-  };
-  Tensor view(const View& view, int64_t tokens) const;
 
   KeptLayers kept_;
   std::vector<Buffer> buffers_;
-  std::vector<std::pair<Tensor Activations::*, View>> model_;
-  std::vector<LayerViews> layers_;
   std::vector<PerKeptTensor<bool>> recomputed_;  // per layer
+  Activations tensors_;
+  std::vector<View> views_;
+  int64_t tokens_ = -1;  // that tensors_ show
 };
 
 }  // namespace tokamak

@@ -10,19 +10,19 @@ namespace tokamak {
 AttentionPart::AttentionPart(const ModelConfig& config)
     : config_(config),
       heads_{config.num_attention_heads, config.kv_heads(), config.head_size()},
-      eps_(static_cast<float>(config.rms_norm_eps)),
-      qkv_("qkv", {"qkv forward", "qkv dx", "qkv dw"},
-           {{"q_proj", config.q_width()}, {"k_proj", config.kv_width()}, {"v_proj", config.kv_width()}},
-           config.hidden_size),
-      o_("o", {"o forward", "o dx", "o dw"}, {{"o_proj", config.hidden_size}}, config.q_width()) {}
+      qkv_{Linear(kQkvWeight, "qkv", {"qkv forward", "qkv dx", "qkv dw"},
+                  {{"q_proj", config.q_width()}, {"k_proj", config.kv_width()}, {"v_proj", config.kv_width()}},
+                  config.hidden_size),
+           {.weight = kInputNorm, .rstd = kRstd, .output = kNorm, .kept = kKeepNorm, .eps = config.rms_norm_eps}},
+      o_(kOWeight, "o", {"o forward", "o dx", "o dw"}, {{"o_proj", config.hidden_size}}, config.q_width()) {}
 
 std::vector<WeightRow> AttentionPart::weights(int64_t layer) const {
   const std::string prefix = str("model.layers.", layer, "."), self = prefix + "self_attn.";
   std::vector<WeightRow> rows = {
-      {kQkvWeight, WeightPlace::kMatrix, qkv_.weights(self, config_.initializer_range)},
+      {kQkvWeight, WeightPlace::kMatrix, qkv_.linear.weights(self, config_.initializer_range)},
       {kOWeight, WeightPlace::kMatrix, o_.weights(self, config_.initializer_range)},
       {kInputNorm, WeightPlace::kInputNorm, norm_weight(prefix + "input_layernorm.weight", config_.hidden_size)}};
-  if (config_.qkv_bias) rows.push_back({kQkvBias, WeightPlace::kVector, qkv_.biases(self)});
+  if (config_.qkv_bias) rows.push_back({kQkvBias, WeightPlace::kVector, qkv_.linear.biases(self)});
   if (config_.qk_norm) {
     rows.push_back({kQNorm, WeightPlace::kVector, norm_weight(self + "q_norm.weight", heads_.head_dim)});
     rows.push_back({kKNorm, WeightPlace::kVector, norm_weight(self + "k_norm.weight", heads_.head_dim)});
@@ -52,7 +52,7 @@ std::vector<ActivationRow> AttentionPart::activations(DType compute) const {
 
 std::vector<KeptRow> AttentionPart::kept() const {
   using enum KeptRow::Spares;
-  return {{kKeepQkv, "qkv", kForward, qkv_.flops()},
+  return {{kKeepQkv, "qkv", kForward, qkv_.linear.flops()},
           {kKeepAttention, "attention", kForward, 0, flops_per_attended()},
           {kKeepMid, "mid", kForward, o_.flops()},
           {kKeepNorm, "norm1", kStore}};
@@ -73,7 +73,7 @@ void AttentionPart::rotate(const PartPass& pass) const {
                                 .out = rotated(pass),
                                 .rstd = pass.a(kQkRstd),
                                 .heads = heads_,
-                                .eps = eps_});
+                                .eps = static_cast<float>(config_.rms_norm_eps)});
   }
   const CachedInputs* cached = in.batch.cached;
   in.ops.rope(in.compute, {.qkv = rotated(pass),
@@ -88,7 +88,7 @@ void AttentionPart::attend(const PartPass& pass) const {
   const Tensor qkv = rotated(pass);
   if (const CachedInputs* cached = in.batch.cached) {
     const CachedSequences sequences{in.batch.cu_seqlens, cached->slots, cached->cached};
-    const Tensor cache = cached->layers[static_cast<size_t>(pass.layer)];
+    const Tensor cache = cached->layers[pass.layer];
     in.ops.cache_append(in.compute, {.qkv = qkv, .sequences = sequences, .cache = cache, .heads = heads_});
     if (cached->max_cached > 0) {
       in.ops.cached_attention(in.compute, {.qkv = qkv,
@@ -113,35 +113,24 @@ void AttentionPart::attend(const PartPass& pass) const {
 }
 
 void AttentionPart::forward(const PartPass& pass) const {
-  Ops& ops = pass.in.ops;
-  Stream& compute = pass.in.compute;
-  if (!pass.wants(kKeepQkv) && !pass.wants(kKeepAttention) && !pass.wants(kKeepMid)) return;
+  if (!pass.computes(kKeepQkv) && !pass.computes(kKeepAttention) && !pass.computes(kKeepMid)) return;
   pass.use(0);
-  if (pass.wants(kKeepQkv)) {
-    ops.rmsnorm(compute,
-                {.x = pass.x, .weight = pass.w(kInputNorm), .y = pass.a(kNorm), .rstd = pass.a(kRstd), .eps = eps_});
-    Gemm qkv = qkv_.forward(pass.a(kNorm), pass.w(kQkvWeight), pass.a(kQkv));
-    if (config_.qkv_bias) qkv.bias = pass.w(kQkvBias);
-    ops.gemm(compute, qkv);
-  }
+  if (pass.computes(kKeepQkv)) qkv_.forward(pass, pass.a(kQkv), config_.qkv_bias ? pass.w(kQkvBias) : Tensor());
   // In place, so with qkv; but qk_norm keeps the raw projection, and rotates into a buffer that all layers share.
-  if (pass.wants(config_.qk_norm ? kKeepAttention : kKeepQkv)) rotate(pass);
-  if (pass.wants(kKeepAttention)) attend(pass);
-  if (pass.wants(kKeepMid)) ops.gemm(compute, o_.forward_onto(pass.x, pass.a(kAttn), pass.w(kOWeight), pass.out));
+  if (pass.computes(config_.qk_norm ? kKeepAttention : kKeepQkv)) rotate(pass);
+  if (pass.computes(kKeepAttention)) attend(pass);
+  if (pass.computes(kKeepMid)) o_.forward(pass, pass.a(kAttn), pass.out, {.residual = pass.x});
 }
 
-// A GEMM's input and the gradient of that input share a buffer. If the input was kept, the weight's gradient is
-// computed first. Otherwise the operation that reads the input's gradient overwrites it with the recomputed input, in
-// the same pass over memory.
 void AttentionPart::backward(const PartPass& pass) const {
   const PassInputs& in = pass.in;
   Ops& ops = in.ops;
   Stream& compute = in.compute;
-  const Tensor dx = in.dx, dqkv = pass.a(kDQkv), norm = pass.a(kNorm);
+  const Tensor dqkv = pass.a(kDQkv);
 
   pass.begin(0);
-  ops.gemm(compute, o_.dx(dx, pass.w(kOWeight), pass.a(kDAttn)));
-  ops.gemm(compute, o_.dw(dx, pass.a(kAttn), pass.dw(kOWeight), pass.write()));
+  o_.dx(pass, in.dx, pass.a(kDAttn));
+  o_.dw(pass, in.dx, pass.a(kAttn));
   if (config_.qk_norm) rotate(pass);
   ops.attention_backward(compute, {.qkv = rotated(pass),
                                    .cu_seqlens = in.batch.cu_seqlens,
@@ -169,20 +158,7 @@ void AttentionPart::backward(const PartPass& pass) const {
                                    .heads = heads_});
   }
   if (config_.qkv_bias) ops.column_sums(compute, {.x = dqkv, .sums = pass.dw(kQkvBias)});
-
-  const bool again = pass.again(kKeepNorm);
-  const auto qkv_dw = [&] { ops.gemm(compute, qkv_.dw(dqkv, norm, pass.dw(kQkvWeight), pass.write())); };
-  if (!again) qkv_dw();
-  ops.gemm(compute, qkv_.dx(dqkv, pass.w(kQkvWeight), norm));
-  ops.rmsnorm_backward(compute, {.dy = norm,
-                                 .x = pass.x,
-                                 .weight = pass.w(kInputNorm),
-                                 .rstd = pass.a(kRstd),
-                                 .dresidual = dx,
-                                 .dx = dx,
-                                 .dweight = pass.dw(kInputNorm),
-                                 .y = again ? norm : Tensor{}});
-  if (again) qkv_dw();
+  qkv_.backward(pass, dqkv);
   pass.end(0);
 }
 

@@ -16,7 +16,8 @@ class AttentionPart final : public Part {
   std::vector<WeightRow> weights(int64_t layer) const override;
   std::vector<ActivationRow> activations(DType compute) const override;
   std::vector<KeptRow> kept() const override;
-  double flops_per_attended() const override { return 4.0 * static_cast<double>(heads_.q_width()); }
+  double flops_per_attended() const override { return 4.0 * double(heads_.q_width()); }
+  void widen(Workload& largest) const override { largest.heads = heads_; }
   void forward(const PartPass& pass) const override;
   void backward(const PartPass& pass) const override;
 
@@ -42,8 +43,8 @@ class AttentionPart final : public Part {
 
   ModelConfig config_;
   HeadLayout heads_;
-  float eps_;
-  Linear qkv_, o_;
+  NormedLinear qkv_;
+  Linear o_;
 };
 
 }  // namespace tokamak

@@ -35,7 +35,7 @@ DeviceBatch BatchInputs::upload(Stream& compute, const TokenBatch& batch) {
   const Buffer& buffer = buffers_[at_];
   copies_->wait(*buffer.left);
   const auto send = [&](std::span<const int32_t> values, Tensor whole) {
-    const Tensor tensor = whole.rows(0, static_cast<int64_t>(values.size()));
+    const Tensor tensor = whole.rows(0, std::ssize(values));
     if (!values.empty()) device_->copy_to_device(*copies_, values.data(), tensor);
     return tensor;
   };

@@ -13,17 +13,9 @@ ModelSize model_size(const ModelConfig& config) {
   return size;
 }
 
-double flops_per_token_full(const ModelConfig& config, int64_t sequence_length) {
-  return token_flops(config).done(static_cast<double>(sequence_length));
-}
-
-double flops_per_token_causal(const ModelConfig& config, int64_t sequence_length) {
-  return token_flops(config).done(0.5 * static_cast<double>(sequence_length));
-}
-
 TokenFlops token_flops(const ModelConfig& config) {
   const ModelSize size = model_size(config);
-  TokenFlops flops{.weights = 6.0 * static_cast<double>(size.parameters - size.lookup_parameters)};
+  TokenFlops flops{.weights = 6.0 * double(size.parameters - size.lookup_parameters)};
   const LayerTable layers(config);
   for (int64_t l = 0; l < layers.layers(); ++l) {
     for (const auto& part : layers.kind(l).parts) flops.per_attended += 3 * part->flops_per_attended();

@@ -13,18 +13,17 @@ struct ModelSize {
 };
 ModelSize model_size(const ModelConfig& config);
 
-// FLOPs of forward and backward per token at sequence length T, without recomputation. "full" is PaLM's convention
-// 6 (N - N_embedding) + 12 L (Hq D) T (Chowdhery et al. 2022, appendix B). The head's matrix always counts, tied or
-// not. "causal" counts half of the attention term, as a causal kernel computes.
-double flops_per_token_full(const ModelConfig& config, int64_t sequence_length);
-double flops_per_token_causal(const ModelConfig& config, int64_t sequence_length);
-
-// FLOPs with document masking: a token attends to `attended` tokens on average, including itself. In a document of L
-// tokens that is (L + 1) / 2.
+// FLOPs of forward and backward per token, without recomputation. The head's matrix always counts, tied or not.
 struct TokenFlops {
   double weights = 0;       // 6 (N - N_embedding)
   double per_attended = 0;  // 12 L Hq D
+  // A token attends to so many tokens on average, including itself. With document masking that is (L + 1) / 2 in a
+  // document of L tokens.
   double done(double attended) const { return weights + per_attended * attended; }
+  // PaLM's convention at sequence length T: 6 (N - N_embedding) + 12 L (Hq D) T (Chowdhery et al. 2022, appendix B).
+  double full(int64_t T) const { return done(double(T)); }
+  // Half of its attention term, as a causal kernel computes.
+  double causal(int64_t T) const { return done(0.5 * double(T)); }
 };
 TokenFlops token_flops(const ModelConfig& config);
 

@@ -1,7 +1,6 @@
 #include "model/layer_table.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -18,23 +17,21 @@ constinit const LayerKind kDecoderLayer = {"decoder", [](const ModelConfig& conf
                                              return parts;
                                            }};
 
-std::vector<LayerKind> distinct_kinds(const ModelConfig& config) {
-  std::vector<LayerKind> kinds;
-  for (const LayerKind& kind : config.pattern) {
-    const auto same = [&](const LayerKind& other) { return std::strcmp(other.name, kind.name) == 0; };
-    if (std::none_of(kinds.begin(), kinds.end(), same)) kinds.push_back(kind);
+std::vector<const LayerKind*> distinct_kinds(const ModelConfig& config) {
+  std::vector<const LayerKind*> kinds;
+  for (const LayerKind* kind : config.pattern) {
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }
   return kinds;
 }
 
 LayerTable::LayerTable(const ModelConfig& config) {
-  for (const LayerKind& kind : distinct_kinds(config)) kinds_.push_back({kind.name, kind.make_parts(config), {}, {}});
+  const std::vector<const LayerKind*> distinct = distinct_kinds(config);
+  for (const LayerKind* kind : distinct) kinds_.push_back({kind->name, kind->make_parts(config), {}, {}});
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
-    const char* name = config.pattern[static_cast<size_t>(l) % config.pattern.size()].name;
-    const auto kind =
-        std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& one) { return std::strcmp(one.name, name) == 0; });
-    kind->layers.push_back(l);
-    kind_.push_back(static_cast<size_t>(kind - kinds_.begin()));
+    const LayerKind* kind = config.pattern[static_cast<size_t>(l) % config.pattern.size()];
+    kind_.push_back(static_cast<size_t>(std::find(distinct.begin(), distinct.end(), kind) - distinct.begin()));
+    kinds_[kind_.back()].layers.push_back(l);
   }
   list_kept();
   TOKAMAK_CHECK(kept_.size() <= kMostKeptTensors, kept_.size(), " tensors may be kept");
@@ -49,7 +46,7 @@ void LayerTable::list_kept() {
         kind.kept[p].resize(rows.size());
         for (const KeptRow& row : rows) {
           if (row.spares != spares) continue;
-          kind.kept[p].at(static_cast<size_t>(row.at)) = kept_.size();
+          kind.kept[p].at(row.id) = kept_.size();
           const std::string name = kinds_.size() == 1 ? row.name : str(kind.name, ".", row.name);
           kept_.push_back({name, row, std::max<int64_t>(std::ssize(kind.layers) - 1, 0)});
         }

@@ -24,17 +24,17 @@ class LayerTable {
   struct Kind {
     const char* name;
     std::vector<std::unique_ptr<const Part>> parts;
-    std::vector<std::vector<size_t>> kept;  // [part][KeptRow::at]: index into LayerTable::kept()
+    std::vector<std::vector<size_t>> kept;  // [part][KeptRow::id]: index into LayerTable::kept()
     std::vector<int64_t> layers;            // of this kind, ascending
 
-    size_t kept_index(size_t part, int at) const { return kept[part][static_cast<size_t>(at)]; }
+    size_t kept_index(size_t part, int id) const { return kept[part][id]; }
   };
-  // The model's layer l is of kind config.pattern[l % size].
+  // The model's layer l is of kind *config.pattern[l % size].
   explicit LayerTable(const ModelConfig& config);
 
-  int64_t layers() const { return static_cast<int64_t>(kind_.size()); }
+  int64_t layers() const { return std::ssize(kind_); }
   const std::vector<Kind>& kinds() const { return kinds_; }
-  size_t kind_index(int64_t l) const { return kind_[static_cast<size_t>(l)]; }
+  size_t kind_index(int64_t l) const { return kind_[l]; }
   const Kind& kind(int64_t l) const { return kinds_[kind_index(l)]; }
   // The tensors that layers may keep, in the order of every choice: first rows that spare a forward operation.
   const std::vector<KeptTensor>& kept() const { return kept_; }
@@ -48,6 +48,6 @@ class LayerTable {
 };
 
 // The kinds of config.pattern, each once.
-std::vector<LayerKind> distinct_kinds(const ModelConfig& config);
+std::vector<const LayerKind*> distinct_kinds(const ModelConfig& config);
 
 }  // namespace tokamak

@@ -1,11 +1,11 @@
 // A weight matrix (out, in), as Hugging Face stores it: its row of the weight table, its FLOPs and its three GEMMs.
 #pragma once
 
-#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "backend/ops.h"
+#include "model/part_pass.h"
 #include "tensor/param_table.h"
 
 namespace tokamak {
@@ -23,23 +23,30 @@ class Linear {
     std::string name;  // "q_proj"
     int64_t count;
   };
-  // `outputs`: the named weights that the matrix stacks by rows.
-  Linear(std::string name, GemmLabels labels, std::vector<Rows> outputs, int64_t columns)
-      : name_(std::move(name)), labels_(labels), outputs_(std::move(outputs)), columns_(columns) {}
+  // `id`: WeightRow::id. `outputs`: the named weights that the matrix stacks by rows.
+  Linear(int id, std::string name, GemmLabels labels, std::vector<Rows> outputs, int64_t columns)
+      : id_(id), name_(std::move(name)), labels_(labels), outputs_(std::move(outputs)), columns_(columns) {}
 
-  // y = x w^T
-  Gemm forward(Tensor x, Tensor w, Tensor y) const {
-    return {.a = x, .b = w, .c = y, .trans_b = Transpose::kYes, .label = labels_.forward};
-  }
-  // y = residual + x w^T
-  Gemm forward_onto(Tensor residual, Tensor x, Tensor w, Tensor y) const {
-    return {.a = x, .b = w, .c = y, .residual = residual, .trans_b = Transpose::kYes, .label = labels_.forward};
-  }
+  struct Added {
+    Tensor residual, bias;  // at most one of them
+  };
+  // y = x w^T + added
+  void forward(const PartPass& pass, Tensor x, Tensor y, const Added& added = {}) const;
   // dx = dy w
-  Gemm dx(Tensor dy, Tensor w, Tensor dx) const { return {.a = dy, .b = w, .c = dx, .label = labels_.dx}; }
+  void dx(const PartPass& pass, Tensor dy, Tensor dx) const;
   // dw (+)= dy^T x
-  Gemm dw(Tensor dy, Tensor x, Tensor dw, Write write) const {
-    return {.a = dy, .b = x, .c = dw, .trans_a = Transpose::kYes, .write = write, .label = labels_.dw};
+  void dw(const PartPass& pass, Tensor dy, Tensor x) const;
+
+  // dw, and dx in the place of x. If the layer keeps x (KeptRow::id), dw comes first. Otherwise consume_dx(x), the
+  // operation that reads dx, overwrites it with the recomputed x in the same pass over memory, and dw follows. If x is
+  // kept, consume_dx gets an empty tensor.
+  template <class ConsumeDx>
+  void backward_in_place(const PartPass& pass, Tensor dy, Tensor x, int kept_id, const ConsumeDx& consume_dx) const {
+    const bool kept = pass.is_kept(kept_id);
+    if (kept) dw(pass, dy, x);
+    dx(pass, dy, x);
+    consume_dx(kept ? Tensor() : x);
+    if (!kept) dw(pass, dy, x);
   }
 
   // The weights `prefix`q_proj.weight, ..., initialised from normal(0, std).
@@ -49,10 +56,27 @@ class Linear {
   double flops() const;  // of forward(), per token
 
  private:
+  int id_;
   std::string name_;
   GemmLabels labels_;
   std::vector<Rows> outputs_;
   int64_t columns_;
+};
+
+// A norm of the residual stream and the matrix that reads it: y = norm(x) w^T.
+struct NormedLinear {
+  // The part's row ids.
+  struct Norm {
+    int weight;        // WeightRow
+    int rstd, output;  // ActivationRow: (N) f32; (N, C), in backward its gradient
+    int kept;          // KeptRow of the output
+    double eps;
+  };
+  Linear linear;
+  Norm norm;
+
+  void forward(const PartPass& pass, Tensor y, Tensor bias = {}) const;
+  void backward(const PartPass& pass, Tensor dy) const;  // adds to pass.in.dx
 };
 
 }  // namespace tokamak

@@ -29,12 +29,9 @@ class MlpPart final : public Part {
   };
   enum Kept { kKeepGateUp, kKeepNorm, kKeepSwiGlu };
 
-  void backward_down(const PartPass& pass) const;
-  void backward_gate_up(const PartPass& pass) const;
-
   ModelConfig config_;
-  float eps_;
-  Linear gate_up_, down_;
+  NormedLinear gate_up_;
+  Linear down_;
 };
 
 }  // namespace tokamak

@@ -36,7 +36,7 @@ struct ModelConfig {
   bool qk_norm = false;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
-  std::vector<LayerKind> pattern = {kDecoderLayer};  // layer l is of kind pattern[l % size]
+  std::vector<const LayerKind*> pattern = {&kDecoderLayer};  // layer l is of kind *pattern[l % size]
 
   template <class Visitor>
   void fields(Visitor& v) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/layer_table.h"
@@ -17,48 +18,46 @@ namespace tokamak {
 // vectors of each layer (WeightPlace), then the final norm: small, and without weight decay.
 ParamTable make_param_table(const ModelConfig& config, UnitSize unit = UnitSize::kLayer);
 
-// Indices into a parameter table: units by kind, a layer's weights by part and WeightRow::at, looked up once.
+// Indices into the table of make_param_table(): units by kind, a layer's weights by part and WeightRow::id.
 class WeightIndex {
  public:
-  using PartWeights = std::vector<std::vector<Tensor>>;  // [part][at]; one that the config lacks is empty
-
   WeightIndex(const LayerTable& layers, const ParamTable& table);
 
-  int64_t embedding() const { return embedding_; }
+  int64_t embedding() const { return 0; }
   // The unit that has this piece of layer `l`; one unit may have all.
   int64_t layer(int64_t l, size_t part = 0, int piece = 0) const {
-    const bool whole = units_per_layer_ == 1;
-    return first_layer_ + l * units_per_layer_ + (whole ? 0 : pieces_before(l, part) + piece);
+    const int64_t within = units_per_layer_ == 1 ? 0 : at(l, part).first_piece + piece;
+    return embedding() + 1 + l * units_per_layer_ + within;
   }
   // Whether the piece is the first of its unit in the order of forward.
   bool begins_unit(size_t part, int piece) const { return units_per_layer_ > 1 || (part == 0 && piece == 0); }
   int64_t head() const { return head_; }  // the unit whose matrix the head uses
   int64_t norms() const { return norms_; }
-  bool tied() const { return head_ == embedding_; }
+  bool tied() const { return head_ == embedding(); }
 
-  // The weights of layer `l` that are vectors, from the norms unit; weights or gradients.
-  PartWeights vectors(int64_t l, const std::vector<Tensor>& norms) const;
-  // Adds the matrices of a piece, from those of its unit.
-  void put(int64_t l, size_t part, int piece, const std::vector<Tensor>& matrices, PartWeights& weights) const;
-  Tensor final_norm(const std::vector<Tensor>& norms) const { return norms[final_norm_]; }
+  // A weight of layer `l` or its gradient, among the matrices of its unit or the tensors of the norms unit. Empty if
+  // the config lacks it.
+  Tensor find(int64_t l, size_t part, int id, std::span<const Tensor> matrices, std::span<const Tensor> norms) const {
+    const std::vector<Weight>& weights = at(l, part).weights;
+    const Weight weight = id < std::ssize(weights) ? weights[id] : Weight{};
+    const auto tensors = weight.place == WeightPlace::kMatrix ? matrices : norms;
+    return weight.index < tensors.size() ? tensors[weight.index] : Tensor();
+  }
+  Tensor final_norm(std::span<const Tensor> norms) const { return norms.back(); }
 
  private:
-  struct Entry {
-    size_t part;
-    int piece;
-    size_t at;
-    size_t matrix;  // index in its unit
+  struct Weight {
+    WeightPlace place = WeightPlace::kMatrix;
+    size_t index = SIZE_MAX;  // in its unit
   };
-  struct Layer {
-    std::vector<Entry> matrices, vectors;
-    std::vector<size_t> rows;          // per part: the largest `at`, plus 1
-    std::vector<int64_t> first_piece;  // per part
+  struct PartWeights {
+    int64_t first_piece;          // in the layer
+    std::vector<Weight> weights;  // by WeightRow::id
   };
-  int64_t pieces_before(int64_t l, size_t part) const { return layers_[static_cast<size_t>(l)].first_piece[part]; }
+  const PartWeights& at(int64_t l, size_t part) const { return layers_[l][part]; }
 
-  int64_t embedding_ = 0, first_layer_ = 0, head_ = 0, norms_ = 0, units_per_layer_ = 1;
-  std::vector<Layer> layers_;
-  size_t final_norm_ = 0;
+  int64_t head_, norms_, units_per_layer_;
+  std::vector<std::vector<PartWeights>> layers_;  // [layer][part]
 };
 
 }  // namespace tokamak

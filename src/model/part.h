@@ -5,8 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "tensor/dtype.h"
@@ -15,8 +14,10 @@
 namespace tokamak {
 
 struct PartPass;
+struct Workload;
 
-// A part's tables name their rows by `at`, an index from an enum of the part: PartPass::w(at), a(at), wants(at).
+// A part's rows have ids, from an enum of the part for each table. Forward and backward find tensors by them
+// (part_pass.h).
 
 enum class WeightPlace {
   kMatrix,     // in the layer's unit, or with UnitSize::kProjection in that of the part's piece
@@ -25,7 +26,7 @@ enum class WeightPlace {
 };
 
 struct WeightRow {
-  int at;
+  int id;
   WeightPlace place;
   Matrix matrix;
   int piece = 0;
@@ -45,13 +46,13 @@ enum class Life {
 inline constexpr int kNotKept = -1;
 
 struct ActivationRow {
-  int at;
+  int id;
   const char* name;
   DType dtype;
   Layout layout;
   int64_t width;
   Life life;
-  int kept_as = kNotKept;  // the KeptRow with which it is kept and recomputed
+  int kept_as = kNotKept;  // id of the KeptRow with which it is kept and recomputed
   Reader reader = Reader::kOthers;
 };
 
@@ -59,7 +60,7 @@ struct ActivationRow {
 // the same FLOPs whether or not others are kept.
 struct KeptRow {
   enum class Spares { kForward, kStore };  // an operation of the forward pass; a store by an operation of backward
-  int at;
+  int id;
   const char* name;
   Spares spares;
   double flops = 0;               // spared per token
@@ -77,8 +78,10 @@ class Part {
   virtual std::vector<ActivationRow> activations(DType compute) const = 0;
   virtual std::vector<KeptRow> kept() const = 0;
   virtual double flops_per_attended() const { return 0; }  // of forward, per token; weights count by themselves
+  // Raises the sizes of `largest` to those of the part's operations, whose scratch memory they determine.
+  virtual void widen(Workload& /*largest*/) const {}
 
-  // out = x + f(x). In a recomputation: only the kept tensors that pass.wants().
+  // out = x + f(x). In a recomputation: only the tensors that pass.computes().
   virtual void forward(const PartPass& pass) const = 0;
   // On entry pass.dx is the gradient of `out`, on return that of x. Pieces in reverse, each between begin() and end().
   virtual void backward(const PartPass& pass) const = 0;

@@ -1,10 +1,9 @@
-// One part of one layer in a forward or backward pass. It finds tensors by the indices of the part's tables. It gathers
-// and reduces the units that hold the weights as the pass needs them.
+// One part of one layer in a forward or backward pass. It finds tensors by the ids of the part's rows. It gathers and
+// reduces the units that hold the weights as the pass needs them.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "backend/ops.h"
 #include "model/batch_inputs.h"
@@ -29,29 +28,24 @@ struct PassInputs {
 // The weights of a layer, and in backward their gradients.
 class LayerWeights {
  public:
-  // `norms`, `dnorms`: the norms unit's. `units`: the pass over the units, which outlives this.
-  LayerWeights(const WeightIndex& index, int64_t l, const std::vector<Tensor>& norms, UnitPass& units)
-      : index_(index), layer_(l), units_(units), weights_(index.vectors(l, norms)) {}
-  void with_gradients(ShardedParameters& parameters, Stream& compute, const std::vector<Tensor>& dnorms) {
-    parameters_ = &parameters;
-    compute_ = &compute;
-    gradients_ = index_.vectors(layer_, dnorms);
-  }
+  // `norms`, `dnorms`: the norms unit's. All arguments outlive this.
+  LayerWeights(const WeightIndex& index, int64_t l, UnitPass& units, std::span<const Tensor> norms,
+               std::span<const Tensor> dnorms = {})
+      : index_(index), layer_(l), units_(units), norms_(norms), dnorms_(dnorms) {}
 
-  void use(size_t part, int piece);    // gathers the piece's matrices
-  void begin(size_t part, int piece);  // likewise, and their gradients
+  void use(size_t part, int piece) { matrices_ = units_.use(index_.layer(layer_, part, piece)); }
+  void begin(size_t part, int piece);  // use() of the piece's matrices and their gradients
   void end(size_t part, int piece);    // reduces the gradients of a unit with its last piece
-  Tensor weight(size_t part, int at) const { return weights_[part][static_cast<size_t>(at)]; }
-  Tensor gradient(size_t part, int at) const { return gradients_[part][static_cast<size_t>(at)]; }
+  // Matrices are those of the latest use() or begin().
+  Tensor weight(size_t part, int id) const { return index_.find(layer_, part, id, matrices_, norms_); }
+  Tensor gradient(size_t part, int id) const { return index_.find(layer_, part, id, gradient_.matrices, dnorms_); }
   Write write() const { return gradient_.write; }
 
  private:
   const WeightIndex& index_;
   int64_t layer_;
   UnitPass& units_;
-  ShardedParameters* parameters_ = nullptr;
-  Stream* compute_ = nullptr;
-  std::vector<std::vector<Tensor>> weights_, gradients_;  // [part][at]
+  std::span<const Tensor> norms_, dnorms_, matrices_;
   ShardedParameters::Gradient gradient_;
   int64_t open_ = -1;  // the unit of gradient_
 };
@@ -63,15 +57,15 @@ struct PartPass {
   Mode mode;
   int64_t layer;
   size_t part;
-  Tensor x, out;                           // (N, C): the residual stream before and after the part
-  std::span<const Tensor> activations;     // by ActivationRow::at
-  std::span<const size_t> kept;            // by KeptRow::at: index into `overwritten`
-  const PerKeptTensor<bool>& overwritten;  // by a later layer, or by the final norm in the buffer that they share
+  Tensor x, out;                          // (N, C): the residual stream before and after the part
+  std::span<const Tensor> activations;    // by ActivationRow::id
+  std::span<const size_t> kept_index;     // by KeptRow::id: index into `recomputed`
+  const PerKeptTensor<bool>& recomputed;  // ActivationPlan::recomputed
   LayerWeights& weights;
 
-  Tensor a(int at) const { return activations[static_cast<size_t>(at)]; }
-  Tensor w(int at) const { return weights.weight(part, at); }
-  Tensor dw(int at) const { return weights.gradient(part, at); }  // vector gradients accumulate
+  Tensor a(int id) const { return activations[id]; }
+  Tensor w(int id) const { return weights.weight(part, id); }
+  Tensor dw(int id) const { return weights.gradient(part, id); }  // vector gradients accumulate
   Write write() const { return weights.write(); }                 // of matrix gradients
 
   void use(int piece) const { weights.use(part, piece); }
@@ -79,8 +73,10 @@ struct PartPass {
   void end(int piece) const { weights.end(part, piece); }
 
   bool recomputes() const { return mode == Mode::kRecompute; }
-  bool again(int at) const { return overwritten[kept[static_cast<size_t>(at)]]; }  // backward computes it again
-  bool wants(int at) const { return !recomputes() || again(at); }                  // forward computes it
+  // Backward finds the tensor of this KeptRow as forward left it.
+  bool is_kept(int id) const { return !recomputed[kept_index[id]]; }
+  // Part::forward computes the tensor of this KeptRow.
+  bool computes(int id) const { return !recomputes() || !is_kept(id); }
 };
 
 }  // namespace tokamak

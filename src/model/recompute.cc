@@ -54,7 +54,7 @@ class Knapsack {
   static constexpr int64_t kMostStates = 500;
 
   int64_t size(size_t tensor) const { return std::max<int64_t>(costs_[tensor].bytes, 1); }
-  double worth(size_t tensor) const { return costs_[tensor].spared / static_cast<double>(size(tensor)); }
+  double worth(size_t tensor) const { return costs_[tensor].spared / double(size(tensor)); }
   int64_t fit(size_t i, const State& state) const {
     return std::min(costs_[order_[i]].most, (bytes_ - state.bytes) / size(order_[i]));
   }
@@ -63,7 +63,7 @@ class Knapsack {
     const size_t tensor = order_[i];
     state.counts.values[tensor] = count;
     state.bytes += count * costs_[tensor].bytes;
-    state.spared += static_cast<double>(count) * costs_[tensor].spared;
+    state.spared += double(count) * costs_[tensor].spared;
     return state;
   }
 
@@ -75,7 +75,7 @@ class Knapsack {
       const int64_t count = fit(i, state);
       state = with(state, i, count);
       if (count < costs_[order_[i]].most && reachable < 0) {
-        reachable = state.spared + static_cast<double>(bytes_ - state.bytes) * worth(order_[i]);
+        reachable = state.spared + double(bytes_ - state.bytes) * worth(order_[i]);
       }
     }
     if (state.spared > best_.spared || (state.spared == best_.spared && state.bytes < best_.bytes)) best_ = state;
@@ -125,22 +125,26 @@ std::vector<int64_t> counts_of(const ModelConfig& config, const KeptLayers& kept
 }
 
 std::string kept_text(const ModelConfig& config, const KeptLayers& kept) {
-  std::vector<std::string> counts;
+  std::string text;
   const std::vector<KeptTensor> tensors = kept_tensors(config);
-  for (size_t i = 0; i < tensors.size(); ++i) counts.push_back(str(tensors[i].name, " of ", kept[i]));
-  return str(join(counts, ", "), " layers, of ", config.num_hidden_layers - 1);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    text += str(text.empty() ? "" : ", ", tensors[i].name, " of ", kept[i]);
+    const bool last = i + 1 == tensors.size() || tensors[i + 1].most != tensors[i].most;
+    if (last) text += str(" layers, of ", tensors[i].most);
+  }
+  return text;
 }
 
 PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
                                    int64_t rows_behind) {
   const LayerTable layers(config);
   const PerKeptTensor<int64_t> bytes = ActivationPlan::bytes_of_layer(layers, tokens, rows_behind, compute);
-  const double attended = 0.5 * static_cast<double>(length + 1);
+  const double attended = 0.5 * double(length + 1);
   PerKeptTensor<KeepCost> costs;
   for (size_t i = 0; i < layers.kept().size(); ++i) {
     const KeptTensor& tensor = layers.kept()[i];
     const double flops = tensor.row.flops + tensor.row.flops_per_attended * attended;
-    costs[i] = {bytes[i], static_cast<double>(tokens) * flops, tensor.most};
+    costs[i] = {bytes[i], double(tokens) * flops, tensor.most};
   }
   return costs;
 }
@@ -153,7 +157,7 @@ KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t by
   KeptLayers kept = choose_kept(costs, bytes);
   PerKeptTensor<KeepCost> stores;
   for (size_t i = 0; i < kMostKeptTensors; ++i) {
-    if (costs[i].spared == 0) stores[i] = {costs[i].bytes, static_cast<double>(costs[i].bytes), costs[i].most};
+    if (costs[i].spared == 0) stores[i] = {costs[i].bytes, double(costs[i].bytes), costs[i].most};
   }
   const KeptLayers more = choose_kept(stores, bytes - kept_bytes(costs, kept));
   for (size_t i = 0; i < kMostKeptTensors; ++i) kept[i] += more[i];
@@ -186,7 +190,7 @@ int64_t kept_bytes(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept)
 double recomputed_flops(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept) {
   double flops = 0;
   for (size_t i = 0; i < kMostKeptTensors; ++i) {
-    flops += static_cast<double>(costs[i].most - kept[i]) * costs[i].spared;
+    flops += double(costs[i].most - kept[i]) * costs[i].spared;
   }
   return flops;
 }

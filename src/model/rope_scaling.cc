@@ -12,7 +12,7 @@ const std::string kPrefix = "model.rope_scaling.";
 // A key that only some types use.
 template <class Value>
 void check_use(FieldChecks& checks, const RopeScaling& s, const char* key, const Value& value, bool given, bool used) {
-  const std::string& type = enum_names(s.rope_type).at(static_cast<size_t>(s.rope_type));
+  const std::string& type = enum_name(s.rope_type);
   checks.require(used || !given, kPrefix + key, value, str("is of no use to rope_type ", type),
                  str("remove it, or choose another ", kPrefix, "rope_type"));
 }

@@ -56,9 +56,7 @@ struct RopeScaling {
 
   // For yarn: resolved values of fields where 0 means "the default of transformers".
   double extension(int64_t max_position_embeddings) const {
-    return factor != 0
-               ? factor
-               : static_cast<double>(max_position_embeddings) / static_cast<double>(original_max_position_embeddings);
+    return factor != 0 ? factor : double(max_position_embeddings) / double(original_max_position_embeddings);
   }
   double fast_turns() const { return beta_fast != 0 ? beta_fast : 32; }
   double slow_turns() const { return beta_slow != 0 ? beta_slow : 1; }

@@ -13,14 +13,14 @@ using std::numbers::pi;
 std::vector<double> frequencies(int64_t head_dim, double theta) {
   std::vector<double> w;
   for (int64_t i = 0; i < head_dim / 2; ++i) {
-    w.push_back(std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim)));
+    w.push_back(std::pow(theta, -2.0 * double(i) / double(head_dim)));
   }
   return w;
 }
 
 double dynamic_theta(const ModelConfig& config, int64_t length) {
-  const auto longest = static_cast<double>(config.max_position_embeddings), d = static_cast<double>(config.head_size());
-  const double n = std::max(static_cast<double>(length), longest), f = config.rope_scaling.factor;
+  const auto longest = double(config.max_position_embeddings), d = double(config.head_size());
+  const double n = std::max(double(length), longest), f = config.rope_scaling.factor;
   return config.rope_theta * std::pow(f * n / longest - (f - 1), d / (d - 2));
 }
 
@@ -31,7 +31,7 @@ struct Ramp {
 };
 
 Ramp yarn_ramp(const RopeScaling& s, int64_t head_dim, double theta) {
-  const auto d = static_cast<double>(head_dim), original = static_cast<double>(s.original_max_position_embeddings);
+  const auto d = double(head_dim), original = double(s.original_max_position_embeddings);
   const auto place = [&](double turns) { return d * std::log(original / (turns * 2 * pi)) / (2 * std::log(theta)); };
   Ramp ramp{place(s.fast_turns()), place(s.slow_turns())};
   if (s.truncate) ramp = {std::floor(ramp.low), std::ceil(ramp.high)};
@@ -47,7 +47,7 @@ double yarn_attention_factor(const RopeScaling& s, double f) {
 }
 
 double llama3_frequency(const RopeScaling& s, double w) {
-  const double turns = static_cast<double>(s.original_max_position_embeddings) * w / (2 * pi);
+  const double turns = double(s.original_max_position_embeddings) * w / (2 * pi);
   if (turns > s.high_freq_factor) return w;
   if (turns < s.low_freq_factor) return w / s.factor;
   const double share = (turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
@@ -72,7 +72,7 @@ RopeFrequencies rope_frequencies(const ModelConfig& config, int64_t length) {
       const Ramp ramp = yarn_ramp(s, config.head_size(), config.rope_theta);
       const double f = s.extension(config.max_position_embeddings);
       for (size_t i = 0; i < out.w.size(); ++i) {
-        const double scaled = ramp.at(static_cast<double>(i));
+        const double scaled = ramp.at(double(i));
         out.w[i] = out.w[i] * (1 - scaled) + out.w[i] / f * scaled;
       }
       out.attention_factor = yarn_attention_factor(s, f);
@@ -87,7 +87,7 @@ RopeFrequencies rope_frequencies(const ModelConfig& config, int64_t length) {
 void write_rope_row(const RopeFrequencies& frequencies, int64_t position, std::span<float> row) {
   const size_t half = row.size() / 2;
   for (size_t i = 0; i < half; ++i) {
-    const double angle = static_cast<double>(position) * frequencies.w[i];
+    const double angle = double(position) * frequencies.w[i];
     row[i] = static_cast<float>(frequencies.attention_factor * std::cos(angle));
     row[half + i] = static_cast<float>(frequencies.attention_factor * std::sin(angle));
   }

@@ -3,6 +3,7 @@
 #include "model/transformer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -13,27 +14,16 @@ namespace tokamak {
 
 namespace {
 
-// Each of `units`, without those that follow themselves.
-std::vector<int64_t> without_repeats(std::vector<int64_t> units) {
-  units.erase(std::unique(units.begin(), units.end()), units.end());
+// The table lists embedding and layers in this order.
+std::vector<int64_t> forward_order(const WeightIndex& index, const LayerTable& layers, const ParamTable& table) {
+  std::vector<int64_t> units(1 + layers.layers() * table.units_per_layer);
+  std::iota(units.begin(), units.end(), index.embedding());
+  units.push_back(index.head());
   return units;
 }
 
-std::vector<int64_t> forward_order(const WeightIndex& index, const LayerTable& layers) {
-  std::vector<int64_t> units = {index.embedding()};
-  for (int64_t l = 0; l < layers.layers(); ++l) {
-    const auto& parts = layers.kind(l).parts;
-    for (size_t part = 0; part < parts.size(); ++part) {
-      for (int piece = 0; piece < std::ssize(parts[part]->pieces()); ++piece) {
-        units.push_back(index.layer(l, part, piece));
-      }
-    }
-  }
-  units.push_back(index.head());
-  return without_repeats(std::move(units));
-}
-
-// First the units of the layer whose matrices a recomputed operation reads, then all in reverse.
+// Of each layer, first the units whose matrices a recomputed operation reads, then all in reverse. No unit follows
+// itself.
 std::vector<int64_t> backward_order(const WeightIndex& index, const LayerTable& layers,
                                     const ActivationPlan& activations) {
   std::vector<int64_t> units;
@@ -45,7 +35,7 @@ std::vector<int64_t> backward_order(const WeightIndex& index, const LayerTable& 
       for (int piece = 0; piece < std::ssize(kind.parts[part]->pieces()); ++piece) {
         const bool recomputes = std::any_of(kept.begin(), kept.end(), [&](const KeptRow& row) {
           return row.spares == KeptRow::Spares::kForward && row.piece == piece &&
-                 activations.recomputed(l)[kind.kept_index(part, row.at)];
+                 activations.recomputed(l)[kind.kept_index(part, row.id)];
         });
         if (recomputes) units.push_back(index.layer(l, part, piece));
         reverse.push_back(index.layer(l, part, piece));
@@ -54,7 +44,8 @@ std::vector<int64_t> backward_order(const WeightIndex& index, const LayerTable& 
     units.insert(units.end(), reverse.rbegin(), reverse.rend());
   }
   units.push_back(index.embedding());  // of the next micro-batch
-  return without_repeats(std::move(units));
+  units.erase(std::unique(units.begin(), units.end()), units.end());
+  return units;
 }
 
 }  // namespace
@@ -71,18 +62,19 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       options_(options),
       inputs_(options.max_tokens, plan),
       activations_(layers_, config.hidden_size, options.max_tokens, ops_.rows_behind_attention(), options.compute,
-                   options.keep, options.kept, plan) {
-  forward_order_ = forward_order(index_, layers_);
+                   options.passes, options.kept, plan) {
+  forward_order_ = forward_order(index_, layers_, parameters.table());
   backward_order_ = backward_order(index_, layers_, activations_);
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
-  const Workload workload{.tokens = options.max_tokens,
-                          .hidden = config.hidden_size,
-                          .intermediate = config.intermediate_size,
-                          .vocab = config.vocab_size,
-                          .heads = heads_,
-                          .max_length = options.max_length,
-                          .compute = options.compute,
-                          .cached_tokens = options.cached_sequences};
+  Workload workload{.tokens = options.max_tokens,
+                    .hidden = config.hidden_size,
+                    .vocab = config.vocab_size,
+                    .max_length = options.max_length,
+                    .compute = options.compute,
+                    .cached_tokens = options.cached_sequences};
+  for (const LayerTable::Kind& kind : layers_.kinds()) {
+    for (const auto& part : kind.parts) part->widen(workload);
+  }
   if (const int64_t entries = ops_.document_table_entries(workload); entries > 0) {
     tables_slot_ = plan.add("batch/document tables", DType::kI32, Shape{DocumentTables::kRows, entries});
   }
@@ -108,8 +100,8 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
   if (!graphs_ || device_.shows_operations()) return run_units(compute, inputs_.upload(compute, batch), sums);
   TokenBatch roomy = batch;
   cu_seqlens_.assign(batch.cu_seqlens.begin(), batch.cu_seqlens.end());
-  const auto documents = static_cast<int64_t>(cu_seqlens_.size()) - 1;
-  const int64_t room = room_for_documents(documents, static_cast<int64_t>(batch.tokens.size()), options_.max_length);
+  const auto documents = std::ssize(cu_seqlens_) - 1;
+  const int64_t room = room_for_documents(documents, std::ssize(batch.tokens), options_.max_length);
   cu_seqlens_.resize(static_cast<size_t>(room + 1), cu_seqlens_.back());
   roomy.cu_seqlens = cu_seqlens_;
   const DeviceBatch in = inputs_.upload(compute, roomy);  // on its own stream, so not part of the graph
@@ -122,11 +114,10 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
 }
 
 void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {
-  const Activations a = activations_.first(in.count());
-  forward(compute, in, a);
+  const Activations& a = forward(compute, in);
 
-  const Weights norms = parameters_.acquire(index_.norms(), compute);
-  const Weights dnorms = norm_gradients(compute);
+  const Norms norms = parameters_.acquire(index_.norms(), compute);
+  const Norms dnorms = norm_gradients(compute);
   backward_head(compute, in, a, sums, dnorms);
   // The head has overwritten the embedding's buffer. The embedding comes back for the next micro-batch, unless the
   // weights change first.
@@ -134,9 +125,7 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   UnitPass units(parameters_, compute, parameters_.last_microbatch() ? order.first(order.size() - 1) : order);
   const PassInputs pass = pass_inputs(compute, in, a);
   for (int64_t l = layers_.layers() - 1; l >= 0; --l) {
-    LayerWeights weights(index_, l, norms, units);
-    weights.with_gradients(parameters_, compute, dnorms);
-    backward_layer(pass, a, l, std::move(weights));
+    backward_layer(pass, a, l, LayerWeights(index_, l, units, norms, dnorms));
   }
   backward_embedding(compute, in, a);
   parameters_.release(index_.norms());
@@ -148,7 +137,7 @@ PassInputs Transformer::pass_inputs(Stream& compute, const DeviceBatch& in, cons
 
 PartPass Transformer::part_pass(const PassInputs& in, PartPass::Mode mode, const Activations& a, int64_t l, size_t part,
                                 LayerWeights& weights) const {
-  const Activations::Layer& layer = a.layers[static_cast<size_t>(l)];
+  const Activations::Layer& layer = a.layers[l];
   return {.in = in,
           .mode = mode,
           .layer = l,
@@ -156,8 +145,8 @@ PartPass Transformer::part_pass(const PassInputs& in, PartPass::Mode mode, const
           .x = part == 0 ? layer.x : layer.outputs[part - 1],
           .out = layer.outputs[part],
           .activations = layer.parts[part],
-          .kept = layers_.kind(l).kept[part],
-          .overwritten = activations_.recomputed(l),
+          .kept_index = layers_.kind(l).kept[part],
+          .recomputed = activations_.recomputed(l),
           .weights = weights};
 }
 
@@ -187,32 +176,29 @@ Tensor Transformer::tables_of(const DeviceBatch& in) const {
 
 Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
   const DeviceBatch in = inputs_.upload(compute, batch);
-  const Activations a = activations_.first(in.count());
-  forward(compute, in, a);
-  const Weights w = parameters_.acquire(index_.head(), compute);
-  ops_.linear_cross_entropy(compute, head_arguments(in, a, w[0], sums));
+  const Activations& a = forward(compute, in);
+  const Tensor weight = parameters_.acquire(index_.head(), compute)[0];
+  ops_.linear_cross_entropy(compute, head_arguments(in, a, weight, sums));
   parameters_.release(index_.head());
   return a.token_loss;
 }
 
 void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits) {
   const DeviceBatch in = inputs_.upload(compute, batch);
-  const Activations a = activations_.first(in.count());
-  forward(compute, in, a);
+  const Activations& a = forward(compute, in);
   head(compute, a.norm.rows(first_row, first_row + logits.dim(0)), logits);
 }
 
 Tensor Transformer::forward_cached(Stream& compute, const TokenBatch& batch, const CachedInputs& cached) {
   DeviceBatch in = inputs_.upload(compute, batch);
   in.cached = &cached;
-  const Activations a = activations_.first(in.count());
-  forward(compute, in, a);
+  const Activations& a = forward(compute, in);
   return a.norm;
 }
 
 void Transformer::head(Stream& compute, Tensor hidden, Tensor logits) {
-  const Weights w = parameters_.acquire(index_.head(), compute);
-  ops_.gemm(compute, {.a = hidden, .b = w[0], .c = logits, .trans_b = Transpose::kYes, .label = "head"});
+  const Tensor weight = parameters_.acquire(index_.head(), compute)[0];
+  ops_.gemm(compute, {.a = hidden, .b = weight, .c = logits, .trans_b = Transpose::kYes, .label = "head"});
   parameters_.release(index_.head());
 }
 
@@ -221,17 +207,18 @@ void Transformer::finish_gradients(Stream& compute) {
   parameters_.wait_reduced(compute);
 }
 
-void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activations& a) {
-  const Weights norms = parameters_.acquire(index_.norms(), compute);
+const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in) {
+  const Activations& a = activations_.first(in.count());
+  const Norms norms = parameters_.acquire(index_.norms(), compute);
   UnitPass units(parameters_, compute, forward_order_);
-  const Weights& embedding = units.use(index_.embedding());
-  ops_.embedding(compute, {.ids = in.tokens, .table = embedding[0], .out = a.layers[0].x});
+  const Tensor embedding = units.use(index_.embedding())[0];
+  ops_.embedding(compute, {.ids = in.tokens, .table = embedding, .out = a.layers[0].x});
   if (const Tensor tables = tables_of(in)) {
     ops_.document_tables(compute, {.cu_seqlens = in.cu_seqlens, .tables = tables, .heads = heads_});
   }
 
   const PassInputs pass = pass_inputs(compute, in, a);
-  for (int64_t l = 0; l < layers_.layers(); ++l) forward_layer(pass, a, l, LayerWeights(index_, l, norms, units));
+  for (int64_t l = 0; l < layers_.layers(); ++l) forward_layer(pass, a, l, LayerWeights(index_, l, units, norms));
   units.end();
 
   ops_.rmsnorm(compute, {.x = a.last,
@@ -240,6 +227,7 @@ void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activati
                          .rstd = a.rstd_final,
                          .eps = static_cast<float>(config_.rms_norm_eps)});
   parameters_.release(index_.norms());
+  return a;
 }
 
 LinearCrossEntropy Transformer::head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight,
@@ -253,11 +241,11 @@ LinearCrossEntropy Transformer::head_arguments(const DeviceBatch& in, const Acti
 }
 
 void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums,
-                                const Weights& dnorms) {
+                                Norms dnorms) {
   const int64_t unit = index_.head();
-  const Weights w = parameters_.acquire(unit, compute);
+  const Tensor weight = parameters_.acquire(unit, compute)[0];
   const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
-  LinearCrossEntropy args = head_arguments(in, a, w[0], sums);
+  LinearCrossEntropy args = head_arguments(in, a, weight, sums);
   args.dhidden = a.dx;
   args.dweight = g.matrices[0];
   args.write = g.write;
@@ -265,7 +253,7 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
   parameters_.release(unit);
   if (!index_.tied()) parameters_.reduce(unit, compute);  // tied: the embedding still adds its gradient
 
-  const Weights norms = parameters_.acquire(index_.norms(), compute);
+  const Norms norms = parameters_.acquire(index_.norms(), compute);
   ops_.rmsnorm_backward(compute, {.dy = a.dx,
                                   .x = a.last,
                                   .weight = index_.final_norm(norms),
@@ -282,7 +270,7 @@ void Transformer::backward_embedding(Stream& compute, const DeviceBatch& in, con
   parameters_.reduce(index_.embedding(), compute);
 }
 
-Transformer::Weights Transformer::norm_gradients(Stream& compute) {
+Transformer::Norms Transformer::norm_gradients(Stream& compute) {
   const ShardedParameters::Gradient g = parameters_.gradient(index_.norms(), compute);
   if (g.write == Write::kOverwrite) {
     for (const Tensor& dweight : g.matrices) ops_.fill(compute, {.x = dweight, .value = 0});

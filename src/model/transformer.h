@@ -25,8 +25,8 @@ struct TransformerOptions {
   int64_t max_length = 0;        // longest sequence
   int64_t cached_sequences = 0;  // per call of forward_cached(); 0: none
   DType compute = DType::kBF16;
-  Keep keep = Keep::kBackward;
-  KeptLayers kept;  // with Keep::kLayerInputs: kept besides the inputs
+  Passes passes = Passes::kForwardAndBackward;
+  KeptLayers kept;  // for backward, besides the inputs of layers
   double z_loss = 0;
   CudaGraphs graphs = CudaGraphs::kOff;  // needs device support and a single rank
 };
@@ -70,16 +70,15 @@ class Transformer {
   void finish_gradients(Stream& compute);
 
  private:
-  using Weights = std::vector<Tensor>;
+  using Norms = std::span<const Tensor>;  // of the norms unit
 
-  // transformer.cc: forward and backward over the units
   void run_units(Stream& compute, const DeviceBatch& in, Tensor sums);  // forward and backward
-  void forward(Stream& compute, const DeviceBatch& in,
-               const Activations& a);  // up to the final norm's output, in a.norm
+  // Up to the final norm's output, in norm.
+  const Activations& forward(Stream& compute, const DeviceBatch& in);
   LinearCrossEntropy head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight, Tensor sums) const;
-  void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, const Weights& dnorms);
+  void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, Norms dnorms);
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
-  Weights norm_gradients(Stream& compute);
+  Norms norm_gradients(Stream& compute);
 
   PassInputs pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a) const;
   void forward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights);

@@ -77,7 +77,7 @@ void AdamWOptimizer::add_call(Part& part, Call call) const {
 void AdamWOptimizer::step(Stream& stream, const UpdateStep& step) {
   ShardedParameters& p = parameters();
   const auto [beta1, beta2] = options_.betas;
-  const auto t = static_cast<double>(step.t);
+  const auto t = double(step.t);
   const bool copies = p.weights().dtype() != DType::kF32;
   p.begin_update(stream);
   for (const Part& part : parts_) {

@@ -15,9 +15,9 @@ int64_t length_in_steps(const TrainingLength& length, const char* key, int64_t t
     case TrainingLength::Unit::kSteps:
       return static_cast<int64_t>(std::llround(length.value));
     case TrainingLength::Unit::kTokens:
-      return static_cast<int64_t>(std::ceil(length.value / static_cast<double>(tokens_per_step)));
+      return static_cast<int64_t>(std::ceil(length.value / double(tokens_per_step)));
     case TrainingLength::Unit::kFraction:
-      return static_cast<int64_t>(std::llround(length.value * static_cast<double>(total_steps)));
+      return static_cast<int64_t>(std::llround(length.value * double(total_steps)));
     case TrainingLength::Unit::kSeconds:
       break;
   }
@@ -36,16 +36,15 @@ Schedule::Schedule(const ScheduleOptions& options, double peak, int64_t total_st
     fail(Kind::kConfig, str("lr_scheduler.warmup is ", warmup_steps_, " steps, longer than the run of ", total_steps));
   }
   if (decay_type_ == DecayType::kWsd) {
-    const auto decay = std::llround(options.decay_ratio * static_cast<double>(total_steps));
+    const auto decay = std::llround(options.decay_ratio * double(total_steps));
     decay_start_ = std::max(warmup_steps_, total_steps - static_cast<int64_t>(decay));
   }
 }
 
 double Schedule::at(int64_t step) const {
-  if (step <= warmup_steps_) return peak_ * static_cast<double>(step) / static_cast<double>(warmup_steps_);
+  if (step <= warmup_steps_) return peak_ * double(step) / double(warmup_steps_);
   if (step <= decay_start_ || decay_start_ >= total_steps_) return peak_;
-  const double progress =
-      std::min(1.0, static_cast<double>(step - decay_start_) / static_cast<double>(total_steps_ - decay_start_));
+  const double progress = std::min(1.0, double(step - decay_start_) / double(total_steps_ - decay_start_));
   const double left =
       decay_type_ == DecayType::kCosine ? 0.5 * (1.0 + std::cos(std::numbers::pi * progress)) : 1.0 - progress;
   return floor_ + (peak_ - floor_) * left;

@@ -30,7 +30,7 @@ double operation_seconds(DryRun& run, const Machine& machine) {
   double seconds = 0;
   for (const StepRecord::Distinct& call : record.calls) {
     if (call.kind == CallKind::kCollective) continue;
-    seconds += static_cast<double>(call.count) * cost_of(call, machine, run.ops()).seconds();
+    seconds += double(call.count) * cost_of(call, machine, run.ops()).seconds();
   }
   return seconds;
 }
@@ -80,7 +80,7 @@ PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch&
   auto costs = keep_costs(config.model, micro_batch * batch.length, batch.length, compute_dtype(config.precision),
                           without.ops().rows_behind_attention());
   const double nothing = operation_seconds(without, machine);
-  const double times = static_cast<double>(batch.sequences_per_rank) / static_cast<double>(micro_batch);
+  const double times = double(batch.sequences_per_rank) / double(micro_batch);
   for (size_t tensor = 0; tensor < tensors; ++tensor) {
     std::vector<int64_t> one = none;
     one[tensor] = 1;

@@ -34,10 +34,10 @@ Simulated extrapolated(const Simulated& a, const Simulated& b, double more) {
 Simulated simulated(DryRun& run, BatchShape shape, int64_t sequences, const Machine& machine, std::string* trace) {
   shape.sequences_per_rank = sequences;
   const StepRecord record = run.record(shape);
-  const std::vector<SimulatedRank> ranks = {{&record, costs_of(record, machine, run.ops())}};
-  const SimulatedStep step = simulate(
-      ranks, {.contention = machine.efficiency.contention, .beside = machine.efficiency.beside, .steps = kSteps});
-  if (trace != nullptr) *trace = step.trace(ranks);
+  const SimulatedStep step =
+      simulate(record, costs_of(record, machine, run.ops()),
+               {.contention = machine.efficiency.contention, .beside = machine.efficiency.beside, .steps = kSteps});
+  if (trace != nullptr) *trace = step.trace(record);
   return {step.seconds, step.exposed_communication, record.flops(), record.exchanged(),
           terms_of(record, machine, run.ops())};
 }
@@ -93,8 +93,8 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
           .step_seconds = step.seconds,
           .exposed_communication_seconds = step.exposed,
           .tokens_per_second_per_gpu = per_gpu,
-          .mfu_full = per_gpu * flops_per_token_full(config.model, shape.length) / peak,
-          .mfu_causal = per_gpu * flops_per_token_causal(config.model, shape.length) / peak,
+          .mfu_full = per_gpu * token_flops(config.model).full(shape.length) / peak,
+          .mfu_causal = per_gpu * token_flops(config.model).causal(shape.length) / peak,
           .terms = step.terms,
           .flops = step.flops,
           .exchanged = step.exchanged,

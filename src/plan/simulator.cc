@@ -14,93 +14,60 @@ namespace {
 // An entry of a stream: a call, or a point of an event that it sets or waits for.
 struct Item {
   StepRecord::What what;
-  int64_t which;         // the call, or the point
-  int stream = 0;        // of the record
-  int64_t meeting = -1;  // of a collective on several ranks
+  int64_t which;  // the call, or the point
 };
 
 struct Queue {
-  int rank = 0;
   std::vector<Item> items;
   size_t next = 0;
-  // The call at the head:
-  bool arrived = false, running = false;
-  double fixed = 0, work = 0, begin = 0;
-  CallCost::Resource resource = CallCost::Resource::kDevice;
+  bool running = false;  // the call at the head:
+  CallCost left;
+  double begin = 0;
 
   bool done() const { return next == items.size(); }
-  bool in_collective() const { return resource == CallCost::Resource::kLink; }
+  bool in_collective() const { return left.resource == CallCost::Resource::kLink; }
 };
 
 class Simulation {
  public:
-  Simulation(const std::vector<SimulatedRank>& ranks, const SimulationOptions& options)
-      : ranks_(ranks), options_(options) {
-    for (size_t r = 0; r < ranks.size(); ++r) enqueue(static_cast<int>(r));
+  Simulation(const StepRecord& record, const std::vector<CallCost>& costs, const SimulationOptions& options)
+      : record_(record), costs_(costs), options_(options), queues_(record.streams.size()) {
+    std::map<int64_t, int64_t> last_point;  // of each event, as of this call of the host
+    for (int64_t step = 0; step < options.steps; ++step) {
+      enqueue_step(last_point);
+      if (record.entries.empty()) continue;
+      ends_.push_back({points_, 0, 0});
+      queues_[record.entries.front().stream].items.push_back({StepRecord::What::kRecord, points_++});
+    }
     reached_.assign(points_, false);
-    step_.busy.assign(ranks.at(0).record->streams.size(), 0);
+    step_.busy.assign(queues_.size(), 0);
   }
 
   SimulatedStep run() {
-    for (;;) {
-      while (start_what_can()) {
-      }
-      if (!advance()) break;
-    }
-    for (const Queue& queue : queues_) {
-      TOKAMAK_CHECK(queue.done(), "the simulated step waits forever: rank ", queue.rank, ", ",
-                    queue.items.size() - queue.next, " entries of a stream left");
-    }
+    do {
+      start_what_can();
+    } while (advance());
+    for (const Queue& queue : queues_) TOKAMAK_CHECK(queue.done(), "the simulated step waits forever");
     step_.seconds = now_;
     if (options_.steps > 1) keep_last_step();
-    for (const SimulatedStep::Span& span : step_.spans) {
-      if (span.rank == 0) step_.busy[span.stream] += span.end - span.begin;
-    }
+    for (const SimulatedStep::Span& span : step_.spans) step_.busy[span.stream] += span.end - span.begin;
     return std::move(step_);
   }
 
  private:
-  // State of a rank's host.
-  struct Enqueued {
-    std::map<int64_t, int64_t> last_point;  // of each event, as of this call
-    std::map<int, int64_t> collectives;     // so far, by stream
-  };
-  // The end of a step of rank 0.
+  // The end of a step.
   struct End {
     int64_t point;
     double time, exposed;
   };
 
-  void enqueue(int rank) {
-    const StepRecord& record = *ranks_[rank].record;
-    const size_t first = queues_.size();
-    for (size_t s = 0; s < record.streams.size(); ++s) {
-      queues_.push_back({});
-      queues_.back().rank = rank;
-    }
-    Enqueued enqueued;
-    for (int64_t step = 0; step < options_.steps; ++step) {
-      enqueue_step(record, first, enqueued);
-      if (rank != 0 || record.entries.empty()) continue;
-      ends_.push_back({points_, 0, 0});
-      queues_[first + record.entries.front().stream].items.push_back({StepRecord::What::kRecord, points_++});
-    }
-  }
-
-  void enqueue_step(const StepRecord& record, size_t first, Enqueued& enqueued) {
-    auto& [last_point, collectives] = enqueued;
-    for (const StepRecord::Entry& entry : record.entries) {
-      auto& items = queues_[first + entry.stream].items;
+  void enqueue_step(std::map<int64_t, int64_t>& last_point) {
+    for (const StepRecord::Entry& entry : record_.entries) {
+      std::vector<Item>& items = queues_[entry.stream].items;
       switch (entry.what) {
-        case StepRecord::What::kCall: {
-          int64_t meeting = -1;
-          const StepRecord::Distinct& call = record.calls[entry.which];
-          if (call.kind == CallKind::kCollective && ranks_.size() > 1) {
-            meeting = meeting_of(entry.stream, collectives[entry.stream]++);
-          }
-          items.push_back({entry.what, entry.which, entry.stream, meeting});
+        case StepRecord::What::kCall:
+          items.push_back({entry.what, entry.which});
           break;
-        }
         case StepRecord::What::kRecord:
           last_point[entry.which] = points_;
           items.push_back({entry.what, points_++});
@@ -114,96 +81,72 @@ class Simulation {
     }
   }
 
-  int64_t meeting_of(int stream, int64_t nth) {
-    const auto [known, is_new] = meetings_.try_emplace({stream, nth}, std::ssize(came_));
-    if (is_new) came_.push_back(0);
-    return known->second;
-  }
-
-  // Passes events and starts calls at the heads of their queues. Returns whether anything changed.
-  bool start_what_can() {
-    bool changed = false;
-    for (Queue& queue : queues_) {
-      while (!queue.done() && !queue.running) {
-        const Item& item = queue.items[queue.next];
-        if (item.what == StepRecord::What::kRecord) {
-          reached_[item.which] = true;
-          for (End& end : ends_) {
-            if (end.point == item.which) end = {end.point, now_, step_.exposed_communication};
+  // Passes events and starts calls at the heads of the queues, until nothing changes.
+  void start_what_can() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Queue& queue : queues_) {
+        while (!queue.done() && !queue.running) {
+          const Item& item = queue.items[queue.next];
+          if (item.what == StepRecord::What::kWait && !reached_[item.which]) break;
+          changed = true;
+          if (item.what == StepRecord::What::kCall) {
+            queue.running = true;
+            queue.left = costs_[item.which];
+            queue.begin = now_;
+            break;
           }
-        } else if (item.what == StepRecord::What::kWait) {
-          if (!reached_[item.which]) break;
-        } else {
-          changed = arrive(queue, item) || changed;
-          break;
+          if (item.what == StepRecord::What::kRecord) reach(item.which);
+          ++queue.next;
         }
-        ++queue.next;
-        changed = true;
       }
     }
-    return changed;
   }
 
-  bool arrive(Queue& queue, const Item& item) {
-    bool changed = false;
-    if (!queue.arrived) {
-      const CallCost& cost = ranks_[queue.rank].costs[item.which];
-      queue.arrived = changed = true;
-      queue.fixed = cost.fixed;
-      queue.work = cost.work;
-      queue.resource = cost.resource;
-      queue.begin = now_;
-      if (item.meeting >= 0) ++came_[item.meeting];
+  void reach(int64_t point) {
+    reached_[point] = true;
+    for (End& end : ends_) {
+      if (end.point == point) end = {point, now_, step_.exposed_communication};
     }
-    if (item.meeting >= 0 && came_[item.meeting] < std::ssize(ranks_)) return changed;
-    queue.running = true;
-    return true;
   }
 
   // Advances to the end of the next phase of a call. False if nothing runs.
   bool advance() {
-    std::vector<int> operations(ranks_.size()), transfers(ranks_.size()), collectives(ranks_.size());
-    bool rank0_works = false, rank0_exchanges = false;
+    int operations = 0, transfers = 0, collectives = 0;
+    bool works = false;
     for (const Queue& queue : queues_) {
-      if (!queue.arrived) continue;
-      const size_t r = queue.rank;
-      (queue.in_collective() ? rank0_exchanges : rank0_works) |= queue.rank == 0;
       if (!queue.running) continue;
-      if (queue.in_collective()) ++collectives[r];
-      if (queue.fixed <= 0) ++(queue.in_collective() ? transfers : operations)[r];
+      if (queue.in_collective()) ++collectives;
+      works = works || !queue.in_collective();
+      if (queue.left.fixed <= 0) ++(queue.in_collective() ? transfers : operations);
     }
     const auto rate = [&](const Queue& queue) {
-      const size_t r = queue.rank;
-      if (queue.fixed > 0) return 1.0;
-      if (queue.in_collective()) return (operations[r] > 0 ? options_.beside : 1.0) / transfers[r];
-      return (collectives[r] > 0 ? 1 - options_.contention : 1.0) / operations[r];
+      if (queue.left.fixed > 0) return 1.0;
+      if (queue.in_collective()) return (operations > 0 ? options_.beside : 1.0) / transfers;
+      return (collectives > 0 ? 1 - options_.contention : 1.0) / operations;
     };
     double passes = std::numeric_limits<double>::infinity();
+    std::vector<double> rates;
     for (const Queue& queue : queues_) {
-      if (queue.running) passes = std::min(passes, (queue.fixed > 0 ? queue.fixed : queue.work) / rate(queue));
+      rates.push_back(queue.running ? rate(queue) : 0);
+      if (!queue.running) continue;
+      passes = std::min(passes, (queue.left.fixed > 0 ? queue.left.fixed : queue.left.work) / rates.back());
     }
     if (passes == std::numeric_limits<double>::infinity()) return false;
-    std::vector<double> rates;
-    for (const Queue& queue : queues_) rates.push_back(queue.running ? rate(queue) : 0);
     now_ += passes;
-    if (rank0_exchanges && !rank0_works) step_.exposed_communication += passes;
+    if (collectives > 0 && !works) step_.exposed_communication += passes;
     for (size_t q = 0; q < queues_.size(); ++q) {
       Queue& queue = queues_[q];
       if (!queue.running) continue;
-      const bool fixed = queue.fixed > 0;
-      double& left = fixed ? queue.fixed : queue.work;
+      double& left = queue.left.fixed > 0 ? queue.left.fixed : queue.left.work;
       // The call that ends first ends exactly, despite rounding.
       const double phase = left / rates[q];
       left = phase <= passes * (1 + 1e-12) ? 0 : left - passes * rates[q];
-      if (queue.fixed <= 0 && queue.work <= 0) finish(queue);
+      if (queue.left.fixed > 0 || queue.left.work > 0) continue;
+      step_.spans.push_back({static_cast<int>(q), queue.items[queue.next++].which, queue.begin, now_});
+      queue.running = false;
     }
     return true;
-  }
-
-  void finish(Queue& queue) {
-    const Item& item = queue.items[queue.next++];
-    step_.spans.push_back({queue.rank, item.stream, item.which, queue.begin, now_});
-    queue.arrived = queue.running = false;
   }
 
   void keep_last_step() {
@@ -219,13 +162,12 @@ class Simulation {
     step_.spans = std::move(spans);
   }
 
-  const std::vector<SimulatedRank>& ranks_;
+  const StepRecord& record_;
+  const std::vector<CallCost>& costs_;
   SimulationOptions options_;
-  std::vector<Queue> queues_;
+  std::vector<Queue> queues_;  // by stream
   int64_t points_ = 0;
-  std::vector<bool> reached_;                            // by point
-  std::map<std::pair<int, int64_t>, int64_t> meetings_;  // by stream and number
-  std::vector<int64_t> came_;                            // ranks, by meeting
+  std::vector<bool> reached_;  // by point
   std::vector<End> ends_;
   double now_ = 0;
   SimulatedStep step_;
@@ -239,31 +181,25 @@ std::vector<CallCost> costs_of(const StepRecord& record, const Machine& machine,
   return costs;
 }
 
-SimulatedStep simulate(const std::vector<SimulatedRank>& ranks, const SimulationOptions& options) {
-  return Simulation(ranks, options).run();
+SimulatedStep simulate(const StepRecord& record, const std::vector<CallCost>& costs, const SimulationOptions& options) {
+  return Simulation(record, costs, options).run();
 }
 
-std::string SimulatedStep::trace(const std::vector<SimulatedRank>& ranks) const {
-  std::vector<std::string> events;
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    const StepRecord& record = *ranks[r].record;
-    ChromeTrace trace(static_cast<int>(r));
-    for (size_t s = 0; s < record.streams.size(); ++s) {
-      trace.name_row(static_cast<int>(s), str("stream ", record.streams[s], ", simulated"));
-    }
-    for (const Span& span : spans) {
-      if (span.rank != static_cast<int>(r)) continue;
-      const StepRecord::Distinct& call = record.calls[span.call];
-      trace.add(span.stream, {.name = call.title,
-                              .category = call.kind == CallKind::kCollective ? "collective" : "operation",
-                              .begin = span.begin,
-                              .end = span.end,
-                              .detail = call.text,
-                              .values = {{"flops", call.flops}, {"bytes", call.bytes}}});
-    }
-    events.push_back(trace.events());
+std::string SimulatedStep::trace(const StepRecord& record) const {
+  ChromeTrace trace(0);
+  for (size_t s = 0; s < record.streams.size(); ++s) {
+    trace.name_row(static_cast<int>(s), str("stream ", record.streams[s], ", simulated"));
   }
-  return ChromeTrace::file(events);
+  for (const Span& span : spans) {
+    const StepRecord::Distinct& call = record.calls[span.call];
+    trace.add(span.stream, {.name = call.title,
+                            .category = call.kind == CallKind::kCollective ? "collective" : "operation",
+                            .begin = span.begin,
+                            .end = span.end,
+                            .detail = call.text,
+                            .values = {{"flops", call.flops}, {"bytes", call.bytes}}});
+  }
+  return ChromeTrace::file({trace.events()});
 }
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// Runs recorded steps on a clock instead of a device. Streams take their calls in order, events order the streams,
-// concurrent work shares a resource, and a collective starts when every rank has reached it.
+// Runs a recorded step on a clock instead of a device. Streams take their calls in order, events order the streams, and
+// concurrent work shares a resource.
 #pragma once
 
 #include <string>
@@ -9,12 +9,7 @@
 
 namespace tokamak {
 
-// The step of one rank with the cost of each of its distinct calls. One rank stands for all identical ones.
-struct SimulatedRank {
-  const StepRecord* record;
-  std::vector<CallCost> costs;  // of record->calls
-};
-std::vector<CallCost> costs_of(const StepRecord& record, const Machine& machine, const Ops& ops);
+std::vector<CallCost> costs_of(const StepRecord& record, const Machine& machine, const Ops& ops);  // of record.calls
 
 struct SimulationOptions {
   double contention = 0;  // Efficiency::contention, of operations during collectives
@@ -26,21 +21,20 @@ struct SimulationOptions {
 
 struct SimulatedStep {
   struct Span {
-    int rank, stream;  // in StepRecord::streams
-    int64_t call;      // in StepRecord::calls
+    int stream;    // in StepRecord::streams
+    int64_t call;  // in StepRecord::calls
     double begin, end;
   };
-  double seconds = 0;                // until the last rank is done; of several steps: between the ends of the last two
-  double exposed_communication = 0;  // of rank 0: a collective runs or waits for another rank, and no operation runs
+  double seconds = 0;                // until all is done; of several steps: between the ends of the last two
+  double exposed_communication = 0;  // a collective runs, and no operation
   std::vector<Span> spans;           // in order of their end; of several steps: those of the last, cut at its ends
-  std::vector<double> busy;          // of rank 0, by stream
+  std::vector<double> busy;          // by stream
 
-  // The trace in Chrome's format, which Perfetto opens.
-  std::string trace(const std::vector<SimulatedRank>& ranks) const;
+  std::string trace(const StepRecord& record) const;  // in Chrome's format, which Perfetto opens
 };
 
-// The nth collective of a stream is the same one on every rank. A wait before an event's first record does not wait. A
-// step ends with the work of the stream of its first call, on rank 0. Error(kBug) if calls wait for each other forever.
-SimulatedStep simulate(const std::vector<SimulatedRank>& ranks, const SimulationOptions& options);
+// Simulates one rank, for all: they run the same step. A wait before an event's first record does not wait. A step ends
+// with the work of the stream of its first call.
+SimulatedStep simulate(const StepRecord& record, const std::vector<CallCost>& costs, const SimulationOptions& options);
 
 }  // namespace tokamak

@@ -15,13 +15,13 @@ Shape::Shape(std::initializer_list<int64_t> extents) : rank_(static_cast<int>(ex
 
 int64_t Shape::count() const {
   int64_t product = 1;
-  for (int axis = 0; axis < rank_; ++axis) product *= extents_[static_cast<size_t>(axis)];
+  for (int axis = 0; axis < rank_; ++axis) product *= extents_[axis];
   return product;
 }
 
 std::string Shape::text() const {
   std::string out = "(";
-  for (int axis = 0; axis < rank_; ++axis) out += str(axis > 0 ? ", " : "", extents_[static_cast<size_t>(axis)]);
+  for (int axis = 0; axis < rank_; ++axis) out += str(axis > 0 ? ", " : "", extents_[axis]);
   return out + ")";
 }
 

@@ -19,7 +19,7 @@ class Shape {
   Shape(std::initializer_list<int64_t> extents);
 
   int rank() const { return rank_; }
-  int64_t operator[](int axis) const { return extents_[static_cast<size_t>(axis)]; }
+  int64_t operator[](int axis) const { return extents_[axis]; }
   int64_t count() const;  // product of the dimensions
   bool operator==(const Shape&) const = default;
   std::string text() const;  // "(2, 1024, 768)"

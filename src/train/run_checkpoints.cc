@@ -11,7 +11,6 @@ void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine) {
   collectively(comm, [&] { read.emplace(engine); });
   load(comm, reader, read->place(), read->slices());
   read->push();
-  engine.parameters().masters_changed(engine.compute());
 }
 
 RunCheckpoints::RunCheckpoints(Comm& comm, Engine& engine, const RunConfig& config, OpenRun& open,

@@ -51,6 +51,7 @@ void HostState::push() {
   for (const Part& part : parts_) {
     if (part.copy) device.copy_to_device(engine_.compute(), part.host.data(), part.state);
   }
+  engine_.parameters().masters_changed(engine_.compute());
 }
 
 std::vector<UnitSlices> HostState::slices() const {

@@ -21,7 +21,7 @@ class HostState {
   // Built after engine.commit(); `engine` outlives this. Error(kDevice) if the host has no memory for the copy.
   explicit HostState(Engine& engine);
 
-  void push();  // to the device; the copy may go once this returns
+  void push();  // to the device, weights also in the compute dtype; the copy may go once this returns
   ShardPlace place() const { return place_of(engine_); }
   std::vector<UnitSlices> slices() const;  // this rank's, unit by unit: what push will take
 

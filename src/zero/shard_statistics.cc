@@ -95,7 +95,7 @@ ShardStatistics::Result ShardStatistics::take() {
     for (int what = 0; what < kMeasured; ++what) {
       const double* pieces = values + what * values_each();
       const double* magnitudes = pieces + pieces_ * kStatistics + w * kMagnitudeBins;
-      TensorSums& sums = of.sums[static_cast<size_t>(what)];
+      TensorSums& sums = of.sums[what];
       sums.min = std::numeric_limits<double>::infinity();
       sums.max = -sums.min;
       for (int64_t p = weight.first; p < weight.last; ++p) {

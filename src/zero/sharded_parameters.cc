@@ -104,7 +104,7 @@ void ShardedParameters::commit(const Arena& arena) {
     reduce_stream_ = device.make_stream({.name = "reduce", .priority = StreamPriority::kHigh});
   }
   if (whole()) {
-    for (int64_t u = 0; u < std::ssize(units_); ++u) at(u).weights = matrices_of(slice_of(weights_, u), u);
+    for (int64_t u = 0; u < std::ssize(units_); ++u) view(slice_of(weights_, u), u, at(u).weights);
   }
   compute_done_ = device.make_event();
   gather_done_ = device.make_event();
@@ -183,7 +183,7 @@ void ShardedParameters::gather(int64_t unit, Stream& compute, int64_t keep) {
   Comm& shard = mesh_.shard();
   shard.all_gather(stream, slice_of(weights_, unit), buffer.tensor.flat(0, slice_elements(unit) * shard.size()));
   stream.record(*buffer.filled);
-  at(unit).weights = matrices_of(buffer.tensor, unit);
+  view(buffer.tensor, unit, at(unit).weights);
 }
 
 void ShardedParameters::prefetch(int64_t unit, Stream& compute, int64_t keep) {
@@ -219,19 +219,22 @@ void ShardedParameters::set_gradient_mode(Write write) {
 }
 
 ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& compute) {
+  Slice& slice = at(unit);
   if (whole()) {
     // The slice is the whole gradient: GEMMs accumulate directly into it.
-    const Write write = std::exchange(at(unit).written, true) ? Write::kAccumulate : Write::kOverwrite;
-    return {matrices_of(slice_of(grad_, unit), unit), write};
+    const Write write = std::exchange(slice.written, true) ? Write::kAccumulate : Write::kOverwrite;
+    view(slice_of(grad_, unit), unit, slice.gradients);
+    return {slice.gradients, write};
   }
   if (UnitBuffers::Buffer* const begun = gradient_buffers_->find(unit); begun != nullptr && begun->users > 0) {
-    return {matrices_of(begun->tensor, unit), Write::kAccumulate};
+    return {slice.gradients, Write::kAccumulate};
   }
   UnitBuffers::Buffer& buffer = gradient_buffers_->take(unit);
   buffer.users = 1;
   compute.wait(*buffer.drained);  // until its previous contents are reduced
   if (shapes_share_buffers_) clear_padding(buffer.tensor, unit, compute);
-  return {matrices_of(buffer.tensor, unit), Write::kOverwrite};
+  view(buffer.tensor, unit, slice.gradients);
+  return {slice.gradients, Write::kOverwrite};
 }
 
 // Units of other shapes have written between the unit's matrices, and the gradient norm counts that.
@@ -305,14 +308,13 @@ Tensor ShardedParameters::slice_of(Tensor shard, int64_t unit) const {
   return shard.flat(begin, begin + slice_elements(unit));
 }
 
-std::vector<Tensor> ShardedParameters::matrices_of(Tensor whole, int64_t unit) const {
-  std::vector<Tensor> views;
+void ShardedParameters::view(Tensor whole, int64_t unit, std::vector<Tensor>& matrices) const {
+  matrices.clear();
   auto begin = at(unit).layout.offsets.begin();
   for (const Matrix& matrix : unit_at(unit).matrices) {
-    views.push_back(whole.flat(*begin, *begin + matrix.count()).reshape(matrix.shape()));
+    matrices.push_back(whole.flat(*begin, *begin + matrix.count()).reshape(matrix.shape()));
     ++begin;
   }
-  return views;
 }
 
 }  // namespace tokamak

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,8 +90,8 @@ class ShardedParameters {
 
   // --- Whole gradients.
   struct Gradient {
-    std::vector<Tensor> matrices;  // f32, one view per matrix
-    Write write;                   // kOverwrite: contents are undefined; kAccumulate: add
+    std::span<const Tensor> matrices;  // f32, one view per matrix; valid until the unit's next gradient()
+    Write write = Write::kOverwrite;   // kOverwrite: contents are undefined; kAccumulate: add
   };
   void begin_step();                                  // forgets the gradients of the last step
   void begin_microbatch(bool last) { last_ = last; }  // without it, each counts as the last
@@ -126,17 +127,19 @@ class ShardedParameters {
   // This rank's slice of a unit.
   struct Slice {
     UnitLayout layout;
-    int64_t begin = 0, elements = 0;   // of the shard
-    std::vector<Tensor> weights = {};  // the whole unit's matrices, where they were last gathered
-    bool written = false;              // it has gradients of this step
-    bool complete = false;             // those of all replicas
+    int64_t begin = 0, elements = 0;     // of the shard
+    std::vector<Tensor> weights = {};    // the whole unit's matrices, where they were last gathered
+    std::vector<Tensor> gradients = {};  // likewise, where they were last written
+    bool written = false;                // it has gradients of this step
+    bool complete = false;               // those of all replicas
   };
-  const Slice& at(int64_t unit) const { return units_.at(static_cast<size_t>(unit)); }
-  Slice& at(int64_t unit) { return units_.at(static_cast<size_t>(unit)); }
-  const Unit& unit_at(int64_t unit) const { return table_.units.at(static_cast<size_t>(unit)); }
+  const Slice& at(int64_t unit) const { return units_.at(unit); }
+  Slice& at(int64_t unit) { return units_.at(unit); }
+  const Unit& unit_at(int64_t unit) const { return table_.units.at(unit); }
   bool whole() const { return mesh_.shard().size() == 1; }  // slices are whole units
   Tensor slice_of(Tensor shard, int64_t unit) const;
-  std::vector<Tensor> matrices_of(Tensor whole, int64_t unit) const;
+  // Makes `matrices` the views of the unit in `whole`.
+  void view(Tensor whole, int64_t unit, std::vector<Tensor>& matrices) const;
   void gather(int64_t unit, Stream& compute, int64_t keep = UnitBuffers::kNone);
   Stream& gathers(Stream& compute) { return options_.policy.overlap ? *gather_stream_ : compute; }
   Stream& reductions(Stream& compute) { return options_.policy.overlap ? *reduce_stream_ : compute; }

@@ -65,7 +65,7 @@ void UnitBuffers::commit(const Arena& arena, Device& device) {
 }
 
 std::span<UnitBuffers::Buffer> UnitBuffers::buffers_for(int64_t unit) {
-  const Group& group = group_of_.at(static_cast<size_t>(unit));
+  const Group& group = group_of_.at(unit);
   return std::span(buffers_).subspan(group.first, group.count);
 }
 

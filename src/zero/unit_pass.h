@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <vector>
 
@@ -18,11 +17,12 @@ class UnitPass {
   UnitPass(ShardedParameters& parameters, Stream& compute, std::span<const int64_t> order)
       : parameters_(parameters), compute_(compute), next_(order) {}
 
+  ShardedParameters& parameters() const { return parameters_; }
+  Stream& compute() const { return compute_; }
   // The whole weights of the current unit, or of the next one, which becomes the current one.
   const std::vector<Tensor>& use(int64_t unit);
   // Releases the current unit and gathers the next two if there are buffers for them.
   void end();
-  int64_t left() const { return std::ssize(next_); }  // units that come after the current one
 
  private:
   ShardedParameters& parameters_;

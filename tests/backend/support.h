@@ -251,7 +251,6 @@ struct TestBackend {
     Workload w;
     w.tokens = 1024;
     w.hidden = 512;
-    w.intermediate = 1024;
     w.vocab = 2048;
     w.heads = {8, 8, 128};
     w.max_length = 1024;

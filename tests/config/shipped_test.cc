@@ -52,8 +52,8 @@ TEST_CASE("the headers of configs/ count parameters and FLOPs as the program doe
     CHECK(figure("parameters   ", " (") ==
           Approx(static_cast<double>(model_size(config.model).parameters)).epsilon(0.005));
     const int64_t length = config.data.sequence_length;
-    CHECK(figure("H S: ", "FLOP a") == Approx(flops_per_token_full(config.model, length)).epsilon(0.005));
-    CHECK(figure("attention term: ", "FLOP a") == Approx(flops_per_token_causal(config.model, length)).epsilon(0.005));
+    CHECK(figure("H S: ", "FLOP a") == Approx(token_flops(config.model).full(length)).epsilon(0.005));
+    CHECK(figure("attention term: ", "FLOP a") == Approx(token_flops(config.model).causal(length)).epsilon(0.005));
   }
 }
 

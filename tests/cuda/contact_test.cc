@@ -19,7 +19,7 @@ bool tiny() {
   return size != nullptr && std::string(size) == "tiny";
 }
 const Workload kSize =
-    tiny() ? Workload{128, 64, 96, 384, {4, 1, 64}, 128} : Workload{8192, 4096, 14336, 128256, {32, 8, 128}, 8192};
+    tiny() ? Workload{128, 64, 384, {4, 1, 64}, 128} : Workload{8192, 4096, 128256, {32, 8, 128}, 8192};
 
 Ops& ops() { return *under_test().backend.ops; }
 Stream& stream() { return *under_test().stream; }
@@ -134,7 +134,7 @@ class AttentionBy {
     RuntimeOptions options;
     options.attention = kind;
     backend_ = make_cuda_backend(options, 0);
-    const Workload size{tokens, heads.q_width(), heads.q_width(), 1, heads, tokens};
+    const Workload size{tokens, heads.q_width(), 1, heads, tokens};
     workspace_ = HostTensor(kF32, {backend_.ops->workspace_bytes(size) / 4 + 1});
     backend_.ops->bind_workspace(workspace_);
     if (const int64_t entries = backend_.ops->document_table_entries(size); entries > 0) {
@@ -200,7 +200,7 @@ void tell_whether(const std::string& what, int64_t elements) {
 
 TEST_CASE("every operation once, finite", "[.][contact]") {
   const TestBackend backend(kSize);
-  const int64_t n = kSize.tokens, c = kSize.hidden, inner = kSize.intermediate;
+  const int64_t n = kSize.tokens, c = kSize.hidden, inner = tiny() ? 96 : 14336;
   const HeadLayout& heads = kSize.heads;
   const HostTensor ids = counting(n, kSize.vocab), positions = counting(n, n),
                    angles = normal({n, heads.head_dim}, "a", kF32);

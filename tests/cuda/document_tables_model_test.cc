@@ -79,12 +79,13 @@ ModelConfig grouped_config() {
 
 class Model {
  public:
-  explicit Model(CudaGraphs graphs, Keep keep = Keep::kBackward, int64_t tokens = kTokens)
+  explicit Model(CudaGraphs graphs, const KeptLayers& kept = all_kept(kept_tensors(grouped_config())),
+                 int64_t tokens = kTokens)
       : table_(make_param_table(grouped_config())),
         backend_(plain_backend()),
         parameters_(table_, *comm_, backend_, {}, plan_),
         model_(grouped_config(), parameters_,
-               {.max_tokens = tokens, .max_length = tokens, .keep = keep, .graphs = graphs}, plan_),
+               {.max_tokens = tokens, .max_length = tokens, .kept = kept, .graphs = graphs}, plan_),
         sums_(plan_.add("sums", DType::kF64, Shape{kStepSums})),
         stream_(backend_.device->make_stream()),
         arena_(plan_, *backend_.device) {
@@ -158,8 +159,8 @@ const std::vector<std::vector<int32_t>> kMicroBatches = {{3, 9, 24},       {11, 
 }  // namespace
 
 TEST_CASE("a model makes the tables of documents once a micro-batch, with and without recomputation") {
-  for (const Keep keep : {Keep::kBackward, Keep::kLayerInputs}) {
-    Model model(CudaGraphs::kOff, keep);
+  for (const KeptLayers& kept : {all_kept(kept_tensors(grouped_config())), KeptLayers()}) {
+    Model model(CudaGraphs::kOff, kept);
     const Launches training = launches_of([&] { model.run({3, 9, 24}); });
     CHECK(training.tables == 1);
     CHECK(training.key_copies == 2 * kLayers);  // ragged gradients of grouped heads: gathered and scattered
@@ -170,7 +171,7 @@ TEST_CASE("a model makes the tables of documents once a micro-batch, with and wi
 }
 
 TEST_CASE("a model makes no tables of more documents than cuDNN takes: our own kernels need none") {
-  Model model(CudaGraphs::kOff, Keep::kBackward, 70);
+  Model model(CudaGraphs::kOff, {}, 70);
   std::vector<int32_t> ends(64);
   std::iota(ends.begin(), ends.end(), 1);
   ends.back() = 70;

@@ -1,5 +1,5 @@
 // The rearrangements of the statistics, from our layout into cuDNN's and back.
-#include "cuda/attention/pack_lse.h"
+#include "cuda/attention/cudnn_kernels.h"
 
 #include <numeric>
 

@@ -1,5 +1,5 @@
 // Tables of ragged documents for cuDNN: their lengths, their offsets in every tensor, and empty slots.
-#include "cuda/attention/ragged_tables.h"
+#include "cuda/attention/cudnn_kernels.h"
 
 #include "backend/support.h"
 #include "cuda/attention/cudnn_layout.h"

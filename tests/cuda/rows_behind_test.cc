@@ -33,11 +33,11 @@ Backend backend_by(AttentionKind attention) {
 }
 
 struct Model {
-  Model(const ModelConfig& config, AttentionKind attention, Keep keep)
+  Model(const ModelConfig& config, AttentionKind attention, Passes passes, const KeptLayers& kept)
       : table(make_param_table(config)),
         backend(backend_by(attention)),
         parameters(table, *comm, backend, {}, plan),
-        model(config, parameters, {.max_tokens = kTokens, .max_length = kTokens, .keep = keep}, plan),
+        model(config, parameters, {.max_tokens = kTokens, .max_length = kTokens, .passes = passes, .kept = kept}, plan),
         sums_slot(plan.add("sums", DType::kF64, Shape{kStepSums})) {}
 
   MemoryPlan plan;
@@ -61,8 +61,12 @@ bool read_by_attention(const std::string& name) {
 TEST_CASE(
     "128 rows behind all that attention reads are planned where cuDNN may be used, and nothing else grows but tables") {
   const ModelConfig config = small_config(true);
-  for (const Keep keep : {Keep::kBackward, Keep::kLayerInputs, Keep::kNothing}) {
-    const Model with(config, AttentionKind::kAuto, keep), without(config, AttentionKind::kNative, keep);
+  const KeptLayers all = all_kept(kept_tensors(config));
+  using enum Passes;
+  for (const auto& [passes, kept, expected] :
+       {std::tuple(kForwardAndBackward, all, 8), std::tuple(kForwardAndBackward, KeptLayers(), 5),
+        std::tuple(kForward, KeptLayers(), 3)}) {
+    const Model with(config, AttentionKind::kAuto, passes, kept), without(config, AttentionKind::kNative, passes, kept);
     CHECK(with.backend.ops->rows_behind_attention() == 128);
     CHECK(without.backend.ops->rows_behind_attention() == 0);
     std::vector<MemoryPlan::Entry> entries = with.plan.entries();
@@ -79,14 +83,15 @@ TEST_CASE(
       found += read_by_attention(a.name) ? 1 : 0;
     }
     // qkv, lse and attention of a layer; in training rotated qkv and d attention too.
-    CHECK(found == (keep == Keep::kBackward ? 8 : keep == Keep::kLayerInputs ? 5 : 3));
+    CHECK(found == expected);
   }
 }
 
 TEST_CASE("rows behind what attention reads stay zero over micro-batches, with documents and recomputation") {
   for (const bool qk_norm : {false, true}) {
-    for (const Keep keep : {Keep::kBackward, Keep::kLayerInputs}) {
-      Model m(small_config(qk_norm), AttentionKind::kAuto, keep);
+    const ModelConfig config = small_config(qk_norm);
+    for (const KeptLayers& kept : {all_kept(kept_tensors(config)), KeptLayers()}) {
+      Model m(config, AttentionKind::kAuto, Passes::kForwardAndBackward, kept);
       const std::unique_ptr<Stream> stream = m.backend.device->make_stream();
       const Arena arena(m.plan, *m.backend.device);
       m.parameters.commit(arena);
@@ -119,7 +124,7 @@ TEST_CASE("rows behind what attention reads stay zero over micro-batches, with d
         CHECK(bytes.find_first_not_of('\0', behind - 8) != std::string::npos);  // the last token's row is there
         ++found;
       }
-      CHECK(found == (keep == Keep::kBackward ? 7 : 4) + (qk_norm ? 1 : 0));
+      CHECK(found == (kept == KeptLayers() ? 4 : 7) + (qk_norm ? 1 : 0));
     }
   }
 }

@@ -31,7 +31,7 @@ struct Fixture {
   Fixture(const std::string& name, DType compute, const RopeScaling& scaling = {}, int64_t trained_length = 0)
       : golden(scaled(name, scaling, trained_length)),
         comm(make_single_comm()),
-        small(golden.config, *comm, {.compute = compute, .keep = Keep::kNothing, .cached_sequences = 3}),
+        small(golden.config, *comm, {.compute = compute, .passes = Passes::kForward, .cached_sequences = 3}),
         ids(golden.file.values<int32_t>("t37/input_ids")) {
     small.load(golden.file);
   }

@@ -20,7 +20,7 @@ struct Fixture {
   explicit Fixture(int64_t places)
       : golden("llama_gqa_tied"),
         comm(make_single_comm()),
-        small(golden.config, *comm, {.keep = Keep::kNothing, .cached_sequences = places}),
+        small(golden.config, *comm, {.passes = Passes::kForward, .cached_sequences = places}),
         ids(golden.file.values<int32_t>("t37/input_ids")) {
     small.load(golden.file);
   }

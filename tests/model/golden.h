@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,8 +80,8 @@ struct Sequences {
 
 struct SmallModelOptions {
   DType compute = DType::kF32;
-  Keep keep = Keep::kBackward;
-  KeptLayers kept;
+  Passes passes = Passes::kForwardAndBackward;
+  std::optional<KeptLayers> kept = {};  // absent: all
   int64_t max_tokens = 128;
   int64_t max_length = 64;
   int64_t cached_sequences = 0;
@@ -103,8 +104,8 @@ class SmallModel {
                .max_length = options.max_length,
                .cached_sequences = options.cached_sequences,
                .compute = options.compute,
-               .keep = options.keep,
-               .kept = options.kept,
+               .passes = options.passes,
+               .kept = options.kept ? *options.kept : all_kept(kept_tensors(config)),
                .z_loss = options.z_loss},
               plan),
         sums_slot(plan.add("sums", DType::kF64, Shape{kStepSums})),

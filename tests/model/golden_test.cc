@@ -81,11 +81,11 @@ TEST_CASE("in f32, logits and loss are those of transformers") {
 
 TEST_CASE("in f32, every gradient is that of transformers, with everything kept or recomputed") {
   for (const std::string& name : all_cases()) {
-    for (const Keep keep : {Keep::kBackward, Keep::kLayerInputs}) {
-      const Golden golden(name);
+    const Golden golden(name);
+    for (const KeptLayers& kept : {all_kept(kept_tensors(golden.config)), KeptLayers()}) {
       for (const int64_t length : {16, 37}) {
         const auto comm = make_single_comm();
-        SmallModel small(golden.config, *comm, {.keep = keep, .max_length = length});
+        SmallModel small(golden.config, *comm, {.kept = kept, .max_length = length});
         small.load(golden.file);
         const Sequences sequences = sequences_of(golden, length);
         small.zero_sums();
@@ -108,7 +108,7 @@ TEST_CASE("a model that keeps nothing for backward gives the same bits") {
     const Golden golden(name);
     const Sequences sequences = sequences_of(golden, 37);
     const auto comm = make_single_comm();
-    SmallModel kept(golden.config, *comm, {}), small(golden.config, *comm, {.keep = Keep::kNothing});
+    SmallModel kept(golden.config, *comm, {}), small(golden.config, *comm, {.passes = Passes::kForward});
     kept.load(golden.file);
     small.load(golden.file);
     INFO(name);

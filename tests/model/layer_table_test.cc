@@ -23,13 +23,13 @@ constexpr int64_t kLayers = 4;  // decoder, toy, decoder, toy
 ModelConfig mixed_config() {
   ModelConfig config = Golden("llama_gqa_untied").config;
   config.num_hidden_layers = kLayers;
-  config.pattern = {kDecoderLayer, kToyLayer};
+  config.pattern = {&kDecoderLayer, &kToyLayer};
   return config;
 }
 
 ModelConfig plain_config() {
   ModelConfig config = mixed_config();
-  config.pattern = {kDecoderLayer};
+  config.pattern = {&kDecoderLayer};
   return config;
 }
 
@@ -73,8 +73,7 @@ TEST_CASE("a weight and an activation of a new kind of layer are in the list of 
   CHECK((shapes.at("model.layers.1.mlp.extra_proj.weight") == Shape{hidden, hidden}));
   CHECK(shapes.count("model.layers.2.mlp.extra_proj.weight") == 0);
   CHECK(model_size(config).parameters == model_size(plain).parameters + 2 * hidden * hidden);
-  CHECK(flops_per_token_full(config, 16) ==
-        flops_per_token_full(plain, 16) + 6.0 * static_cast<double>(2 * hidden * hidden));
+  CHECK(token_flops(config).full(16) == token_flops(plain).full(16) + 6.0 * static_cast<double>(2 * hidden * hidden));
 
   const LayerTable layers(config);
   std::vector<std::string> names;
@@ -87,7 +86,7 @@ TEST_CASE("a weight and an activation of a new kind of layer are in the list of 
                                            "decoder.norm1", "decoder.norm2", "decoder.swiglu", "toy.norm1", "toy.norm2",
                                            "toy.swiglu"}));
   MemoryPlan plan;
-  const ActivationPlan activations(layers, hidden, 100, 0, DType::kBF16, Keep::kLayerInputs, {}, plan);
+  const ActivationPlan activations(layers, hidden, 100, 0, DType::kBF16, Passes::kForwardAndBackward, {}, plan);
   std::map<std::string, int64_t> buffers;
   const MemoryPlan::Group group = plan.groups().at(0);
   for (const auto& member : group.members) buffers[member.name] = member.buffers;
@@ -153,29 +152,43 @@ TEST_CASE("layers of two kinds may keep any of their tensors: gradients are the 
   for (uint32_t subset = 0; subset < 1u << tensors; subset += 683) {  // 48 of them, each bit in both states
     KeptLayers kept;
     for (size_t i = 0; i < tensors; ++i) kept[i] = subset >> i & 1;
-    SmallModel small(config, *comm, {.keep = Keep::kLayerInputs, .kept = kept});
+    SmallModel small(config, *comm, {.kept = kept});
     INFO("subset " << subset);
     CHECK(gradients_of(small, sequences) == expected);
   }
 }
 
+TEST_CASE("the text of a choice counts kept layers of those of their kind that may keep them") {
+  KeptLayers kept;
+  kept[0] = 2;
+  CHECK(kept_text(plain_config(), kept) ==
+        "qkv of 2, attention of 0, mid of 0, gate_up of 0, norm1 of 0, norm2 of 0, swiglu of 0 layers, of 3");
+  ModelConfig config = mixed_config();
+  config.num_hidden_layers = kLayers + 1;  // three decoders, two toys
+  CHECK(starts_with(
+      kept_text(config, kept),
+      "decoder.qkv of 2, decoder.attention of 0, decoder.mid of 0, decoder.gate_up of 0 layers, of 2, toy.qkv of 0, "));
+}
+
 TEST_CASE("two parts of a layer may not keep rows of one name") {
+  const LayerKind twice = {"twice", [](const ModelConfig& made) {
+                             std::vector<std::unique_ptr<const Part>> parts;
+                             for (int i = 0; i < 2; ++i) parts.push_back(std::make_unique<ToyPart>(made));
+                             return parts;
+                           }};
   ModelConfig config = plain_config();
-  config.pattern = {{"twice", [](const ModelConfig& made) {
-                       std::vector<std::unique_ptr<const Part>> parts;
-                       for (int i = 0; i < 2; ++i) parts.push_back(std::make_unique<ToyPart>(made));
-                       return parts;
-                     }}};
+  config.pattern = {&twice};
   MemoryPlan plan;
   const LayerTable layers(config);
-  CHECK_THROWS_WITH(ActivationPlan(layers, config.hidden_size, 100, 0, DType::kBF16, Keep::kBackward, {}, plan),
-                    Catch::Contains("two parts of a layer keep rstd2"));
+  CHECK_THROWS_WITH(
+      ActivationPlan(layers, config.hidden_size, 100, 0, DType::kBF16, Passes::kForwardAndBackward, {}, plan),
+      Catch::Contains("two parts of a layer keep rstd2"));
 }
 
 RANKS_CASE("layers of two kinds leave no gradient of each other in the padding, which the gradient norm counts") {
   ModelConfig config = mixed_config();
-  config.intermediate_size = 37;                               // units with padding, at other places in each kind
-  config.pattern = {kDecoderLayer, kDecoderLayer, kToyLayer};  // kinds take turns in the two gradient buffers
+  config.intermediate_size = 37;                                  // units with padding, at other places in each kind
+  config.pattern = {&kDecoderLayer, &kDecoderLayer, &kToyLayer};  // kinds take turns in the two gradient buffers
   const Sequences sequences = batch_of(config);
   SmallModel small(config, world.comm(), {});
   small.parameters.initialize(1, *small.stream);

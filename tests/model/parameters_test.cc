@@ -54,17 +54,17 @@ TEST_CASE("Llama 3 8B has the published number of parameters") {
 
 TEST_CASE("a tied head adds no parameters, and its matrix counts as multiplied, not as looked up") {
   ModelConfig config = llama3_8b();
-  const double untied = flops_per_token_full(config, 8192);
+  const double untied = token_flops(config).full(8192);
   config.tie_word_embeddings = true;
   CHECK(model_size(config).parameters == 8'030'261'248 - 128256ll * 4096);
-  CHECK(flops_per_token_full(config, 8192) == untied);
+  CHECK(token_flops(config).full(8192) == untied);
 }
 
 TEST_CASE("FLOPs per token follow the two conventions") {
   const double matrices = 6.0 * (8'030'261'248.0 - 128256.0 * 4096);
   const double attention = 12.0 * 32 * 4096 * 8192;
-  CHECK(flops_per_token_full(llama3_8b(), 8192) == Approx(matrices + attention));
-  CHECK(flops_per_token_causal(llama3_8b(), 8192) == Approx(matrices + attention / 2));
+  CHECK(token_flops(llama3_8b()).full(8192) == Approx(matrices + attention));
+  CHECK(token_flops(llama3_8b()).causal(8192) == Approx(matrices + attention / 2));
 }
 
 TEST_CASE("every weight of the table is named once, with transformers' name and shape") {
@@ -100,13 +100,9 @@ TEST_CASE("the index of weights finds each unit and each of a layer's weights") 
     CHECK(index.tied() == tied);
     const Unallocated layer(table.units.at(static_cast<size_t>(index.layer(2))));
     const Unallocated norms(table.units.at(static_cast<size_t>(index.norms())));
-    WeightIndex::PartWeights w = index.vectors(2, norms.tensors);
-    for (const auto& [part, piece] : kPieces) {
-      CHECK(index.layer(2, part, piece) == index.layer(2));
-      index.put(2, part, piece, layer.tensors, w);
-    }
-    const auto name_at = [&](size_t part, size_t at) {
-      const Tensor& tensor = w[part][at];
+    for (const auto& [part, piece] : kPieces) CHECK(index.layer(2, part, piece) == index.layer(2));
+    const auto name_at = [&](size_t part, int id) {
+      const Tensor tensor = index.find(2, part, id, layer.tensors, norms.tensors);
       return layer.has(tensor) ? layer.name_of(tensor) : norms.name_of(tensor);
     };
     CHECK(name_at(0, 0) == "qkv");
@@ -133,15 +129,13 @@ TEST_CASE("units below a layer hold the same weights: qkv and o, gate and up, do
   CHECK(unit(1, 0).name == "layer.1.gate_up");
   CHECK(unit(1, 1).name == "layer.1.down");
   const Unallocated norms(table.units.back()), attention(unit(0, 0)), gate_up(unit(1, 0)), down(unit(1, 1));
-  WeightIndex::PartWeights w = index.vectors(1, norms.tensors);
-  index.put(1, 0, 0, attention.tensors, w);
-  CHECK(attention.name_of(w[0][0]) == "qkv");
-  CHECK(attention.name_of(w[0][1]) == "o");
-  CHECK_FALSE(w[1][0]);
-  index.put(1, 1, 0, gate_up.tensors, w);
-  index.put(1, 1, 1, down.tensors, w);
-  CHECK(gate_up.name_of(w[1][0]) == "gate_up");
-  CHECK(down.name_of(w[1][1]) == "down");
+  const auto name_in = [&](const Unallocated& found_in, size_t part, int id) {
+    return found_in.name_of(index.find(1, part, id, found_in.tensors, norms.tensors));
+  };
+  CHECK(name_in(attention, 0, 0) == "qkv");
+  CHECK(name_in(attention, 0, 1) == "o");
+  CHECK(name_in(gate_up, 1, 0) == "gate_up");
+  CHECK(name_in(down, 1, 1) == "down");
 }
 
 TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transformers' names, shapes and beginnings") {
@@ -156,10 +150,8 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
       const WeightIndex index(LayerTable(config), table);
       const Unit& norms = table.units.at(static_cast<size_t>(index.norms()));
       const Unallocated vectors(norms);
-      const WeightIndex::PartWeights w = index.vectors(1, vectors.tensors);
-      const auto name_at = [&](size_t part, size_t at) {
-        return at < w[part].size() ? vectors.name_of(w[part][at]) : std::string();
-      };
+      const auto vector = [&](size_t part, int id) { return index.find(1, part, id, {}, vectors.tensors); };
+      const auto name_at = [&](size_t part, int id) { return vectors.name_of(vector(part, id)); };
       REQUIRE(norms.matrices.size() == static_cast<size_t>(3 * (2 + (bias ? 1 : 0) + (norm ? 2 : 0)) + 1));
       CHECK(name_at(0, 2) == "model.layers.1.input_layernorm.weight");
       CHECK(name_at(1, 2) == "model.layers.1.post_attention_layernorm.weight");
@@ -170,7 +162,7 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
         for (const Param& part : matrix.parts) CHECK((part.decay == Decay::kNo && part.init_std == 0));
       }
       if (bias) {
-        const Matrix& qkv = norms.matrices.at(static_cast<size_t>(w[0][3].as<float>() - vectors.memory.data()));
+        const Matrix& qkv = norms.matrices.at(static_cast<size_t>(vector(0, 3).as<float>() - vectors.memory.data()));
         REQUIRE(qkv.parts.size() == 3);
         const char* names[] = {"q_proj", "k_proj", "v_proj"};
         for (size_t i = 0; i < 3; ++i) {
@@ -181,8 +173,10 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
         CHECK(qkv.shape() == Shape{6144});
       }
       if (norm) {
-        const Param& q = norms.matrices.at(static_cast<size_t>(w[0][4].as<float>() - vectors.memory.data())).parts[0];
-        const Param& k = norms.matrices.at(static_cast<size_t>(w[0][5].as<float>() - vectors.memory.data())).parts[0];
+        const Param& q =
+            norms.matrices.at(static_cast<size_t>(vector(0, 4).as<float>() - vectors.memory.data())).parts[0];
+        const Param& k =
+            norms.matrices.at(static_cast<size_t>(vector(0, 5).as<float>() - vectors.memory.data())).parts[0];
         CHECK((q.name == "model.layers.1.self_attn.q_norm.weight" && q.shape == Shape{128} && q.init_mean == 1));
         CHECK((k.name == "model.layers.1.self_attn.k_norm.weight" && k.shape == Shape{128} && k.init_mean == 1));
       }

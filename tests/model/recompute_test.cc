@@ -82,7 +82,7 @@ TEST_CASE("any number of layers may keep any tensor: gradients and losses are th
           kept.values[i] = choices[digits[i]];
           counts += " " + std::to_string(kept.values[i]);
         }
-        SmallModel small(config, *comm, {.compute = compute, .keep = Keep::kLayerInputs, .kept = kept});
+        SmallModel small(config, *comm, {.compute = compute, .kept = kept});
         INFO(name << " " << name_of(compute) << ", kept in layers:" << counts);
         CHECK((bits_of(small) == expected));
       }
@@ -94,10 +94,10 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   ModelConfig config = Golden("llama_gqa_untied").config;
   config.num_hidden_layers = kLayers;
   const int64_t rows_behind = GENERATE(0, 128);
-  const auto plan_of = [&](Keep keep, const KeptLayers& kept) {
+  const auto plan_of = [&](const KeptLayers& kept) {
     MemoryPlan plan;
-    const ActivationPlan activations(LayerTable(config), config.hidden_size, 100, rows_behind, DType::kBF16, keep, kept,
-                                     plan);
+    const ActivationPlan activations(LayerTable(config), config.hidden_size, 100, rows_behind, DType::kBF16,
+                                     Passes::kForwardAndBackward, kept, plan);
     return plan;
   };
   KeptLayers kept;
@@ -105,7 +105,7 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   kept[kGateUp] = 3;
   kept[kNorm2] = 2;
   std::map<std::string, int64_t> buffers;
-  const MemoryPlan plan = plan_of(Keep::kLayerInputs, kept);
+  const MemoryPlan plan = plan_of(kept);
   const MemoryPlan::Group group = plan.groups().at(0);
   for (const auto& member : group.members) buffers[member.name] = member.buffers;
   CHECK(buffers.at("layer.* input") == 4);
@@ -122,10 +122,10 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   CHECK(buffers.at("norm") == 1);
 
   const auto costs = keep_costs(config, 100, 50, DType::kBF16, rows_behind);
-  const int64_t full = plan_of(Keep::kLayerInputs, {}).total_bytes();
+  const int64_t full = plan_of({}).total_bytes();
   CHECK(plan.total_bytes() - full == kept_bytes(costs, kept));
   const KeptLayers all = kept_in(kLayers - 1);
-  CHECK(plan_of(Keep::kBackward, {}).total_bytes() - full == kept_bytes(costs, all));
+  CHECK(plan_of(all).total_bytes() - full == kept_bytes(costs, all));
 }
 
 TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few bytes") {

@@ -15,11 +15,12 @@ class ToyPart final : public Part {
  public:
   explicit ToyPart(const ModelConfig& config)
       : config_(config),
-        extra_("extra", {"extra forward", "extra dx", "extra dw"}, {{"extra_proj", config.hidden_size}},
-               config.hidden_size),
-        gate_up_("gate_up", {"gate_up forward", "gate_up dx", "gate_up dw"},
+        extra_{Linear(kExtraWeight, "extra", {"extra forward", "extra dx", "extra dw"},
+                      {{"extra_proj", config.hidden_size}}, config.hidden_size),
+               {.weight = kInputNorm, .rstd = kRstd, .output = kNorm, .kept = kKeepNorm, .eps = config.rms_norm_eps}},
+        gate_up_(kGateUpWeight, "gate_up", {"gate_up forward", "gate_up dx", "gate_up dw"},
                  {{"gate_proj", config.intermediate_size}, {"up_proj", config.intermediate_size}}, config.hidden_size),
-        down_("down", {"down forward", "down dx", "down dw"}, {{"down_proj", config.hidden_size}},
+        down_(kDownWeight, "down", {"down forward", "down dx", "down dw"}, {{"down_proj", config.hidden_size}},
               config.intermediate_size) {}
 
   std::vector<const char*> pieces() const override { return {"gate_up", "down"}; }
@@ -27,7 +28,7 @@ class ToyPart final : public Part {
   std::vector<WeightRow> weights(int64_t layer) const override {
     const std::string prefix = str("model.layers.", layer, "."), mlp = prefix + "mlp.";
     const double std = config_.initializer_range;
-    return {{kExtraWeight, WeightPlace::kMatrix, extra_.weights(mlp, std), kGateUpPiece},
+    return {{kExtraWeight, WeightPlace::kMatrix, extra_.linear.weights(mlp, std), kGateUpPiece},
             {kGateUpWeight, WeightPlace::kMatrix, gate_up_.weights(mlp, std), kGateUpPiece},
             {kDownWeight, WeightPlace::kMatrix, down_.weights(mlp, std), kDownPiece},
             {kInputNorm, WeightPlace::kInputNorm,
@@ -45,64 +46,34 @@ class ToyPart final : public Part {
 
   std::vector<KeptRow> kept() const override {
     using enum KeptRow::Spares;
-    return {{kKeepExtra, "extra", kForward, extra_.flops(), 0, kGateUpPiece},
+    return {{kKeepExtra, "extra", kForward, extra_.linear.flops(), 0, kGateUpPiece},
             {kKeepGateUp, "gate_up", kForward, gate_up_.flops(), 0, kGateUpPiece},
             {kKeepNorm, "norm2", kStore},
             {kKeepSwiGlu, "swiglu", kStore}};
   }
 
   void forward(const PartPass& pass) const override {
-    Ops& ops = pass.in.ops;
-    Stream& compute = pass.in.compute;
-    if (pass.wants(kKeepExtra) || pass.wants(kKeepGateUp)) pass.use(kGateUpPiece);
-    if (pass.wants(kKeepExtra)) {
-      ops.rmsnorm(compute, {.x = pass.x,
-                            .weight = pass.w(kInputNorm),
-                            .y = pass.a(kNorm),
-                            .rstd = pass.a(kRstd),
-                            .eps = static_cast<float>(config_.rms_norm_eps)});
-      ops.gemm(compute, extra_.forward(pass.a(kNorm), pass.w(kExtraWeight), pass.a(kExtra)));
-    }
-    if (pass.wants(kKeepGateUp)) {
-      ops.gemm(compute, gate_up_.forward(pass.a(kExtra), pass.w(kGateUpWeight), pass.a(kGateUp)));
-    }
+    if (pass.computes(kKeepExtra) || pass.computes(kKeepGateUp)) pass.use(kGateUpPiece);
+    if (pass.computes(kKeepExtra)) extra_.forward(pass, pass.a(kExtra));
+    if (pass.computes(kKeepGateUp)) gate_up_.forward(pass, pass.a(kExtra), pass.a(kGateUp));
     if (pass.recomputes()) return;
     pass.use(kDownPiece);
-    ops.swiglu(compute, {.gate_up = pass.a(kGateUp), .out = pass.a(kSwiGlu)});
-    ops.gemm(compute, down_.forward_onto(pass.x, pass.a(kSwiGlu), pass.w(kDownWeight), pass.out));
+    pass.in.ops.swiglu(pass.in.compute, {.gate_up = pass.a(kGateUp), .out = pass.a(kSwiGlu)});
+    down_.forward(pass, pass.a(kSwiGlu), pass.out, {.residual = pass.x});
   }
 
   void backward(const PartPass& pass) const override {
-    Ops& ops = pass.in.ops;
-    Stream& compute = pass.in.compute;
-    const Tensor dx = pass.in.dx, gate_up = pass.a(kGateUp), swiglu = pass.a(kSwiGlu), extra = pass.a(kExtra),
-                 norm = pass.a(kNorm);
+    const Tensor gate_up = pass.a(kGateUp), swiglu = pass.a(kSwiGlu), extra = pass.a(kExtra);
     pass.begin(kDownPiece);
-    const auto down_dw = [&] { ops.gemm(compute, down_.dw(dx, swiglu, pass.dw(kDownWeight), pass.write())); };
-    const bool swiglu_again = pass.again(kKeepSwiGlu);
-    if (!swiglu_again) down_dw();
-    ops.gemm(compute, down_.dx(dx, pass.w(kDownWeight), swiglu));
-    ops.swiglu_backward(
-        compute, {.gate_up = gate_up, .dout = swiglu, .dgate_up = gate_up, .out = swiglu_again ? swiglu : Tensor{}});
-    if (swiglu_again) down_dw();
+    down_.backward_in_place(pass, pass.in.dx, swiglu, kKeepSwiGlu, [&](Tensor recomputed) {
+      pass.in.ops.swiglu_backward(pass.in.compute,
+                                  {.gate_up = gate_up, .dout = swiglu, .dgate_up = gate_up, .out = recomputed});
+    });
     pass.end(kDownPiece);
-
     pass.begin(kGateUpPiece);
-    ops.gemm(compute, gate_up_.dw(gate_up, extra, pass.dw(kGateUpWeight), pass.write()));
-    ops.gemm(compute, gate_up_.dx(gate_up, pass.w(kGateUpWeight), extra));
-    const auto extra_dw = [&] { ops.gemm(compute, extra_.dw(extra, norm, pass.dw(kExtraWeight), pass.write())); };
-    const bool norm_again = pass.again(kKeepNorm);
-    if (!norm_again) extra_dw();
-    ops.gemm(compute, extra_.dx(extra, pass.w(kExtraWeight), norm));
-    ops.rmsnorm_backward(compute, {.dy = norm,
-                                   .x = pass.x,
-                                   .weight = pass.w(kInputNorm),
-                                   .rstd = pass.a(kRstd),
-                                   .dresidual = dx,
-                                   .dx = dx,
-                                   .dweight = pass.dw(kInputNorm),
-                                   .y = norm_again ? norm : Tensor{}});
-    if (norm_again) extra_dw();
+    gate_up_.dw(pass, gate_up, extra);
+    gate_up_.dx(pass, gate_up, extra);
+    extra_.backward(pass, extra);
     pass.end(kGateUpPiece);
   }
 
@@ -113,7 +84,8 @@ class ToyPart final : public Part {
   enum Kept { kKeepExtra, kKeepGateUp, kKeepNorm, kKeepSwiGlu };
 
   ModelConfig config_;
-  Linear extra_, gate_up_, down_;
+  NormedLinear extra_;
+  Linear gate_up_, down_;
 };
 
 inline constexpr LayerKind kToyLayer = {"toy", [](const ModelConfig& config) {

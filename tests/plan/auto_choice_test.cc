@@ -232,7 +232,7 @@ TEST_CASE("what keeping a tensor saves is what a simulated step is shorter by, w
   const bool two_kinds = GENERATE(false, true);
   if (two_kinds) {
     config.model.num_hidden_layers = 6;
-    config.model.pattern = {kDecoderLayer, kToyLayer};
+    config.model.pattern = {&kDecoderLayer, &kToyLayer};
   }
   const GlobalBatch batch = small_batch(2, 6);
   const Machine machine = cpu_machine();

@@ -31,7 +31,7 @@ TEST_CASE("many micro-batches are predicted as long as the whole step takes, whi
       const GlobalBatch batch = small_batch(ranks, sequences);
       DryRun run(config, batch, ranks);
       const StepRecord whole = run.record();
-      const SimulatedStep step = simulate({{&whole, costs_of(whole, machine, run.ops())}},
+      const SimulatedStep step = simulate(whole, costs_of(whole, machine, run.ops()),
                                           {.contention = machine.efficiency.contention, .steps = 2});
       const Prediction predicted = predict(config, batch, ranks, machine);
       CHECK(predicted.shape.micro_batches() == sequences / 2);

@@ -1,4 +1,4 @@
-// The simulator on steps written by hand, whose times are known: order, overlap, sharing, events and slow ranks.
+// The simulator on steps written by hand, whose times are known: order, overlap, sharing and events.
 #include "plan/simulator.h"
 
 #include <catch2/catch.hpp>
@@ -27,11 +27,10 @@ struct HandMade {
   }
   void record_event(int stream, int64_t event) { record.entries.push_back({What::kRecord, stream, event}); }
   void wait(int stream, int64_t event) { record.entries.push_back({What::kWait, stream, event}); }
-  SimulatedRank rank() const { return {&record, costs}; }
 };
 
 SimulatedStep simulate_one(const HandMade& step, const SimulationOptions& options = {}) {
-  return simulate({step.rank()}, options);
+  return simulate(step.record, step.costs, options);
 }
 
 }  // namespace
@@ -79,7 +78,7 @@ TEST_CASE("an event means the host's last record before the wait, and none recor
   step.operation(2, 1);
   step.operation(1, 1);
   step.record_event(1, 3);
-  const SimulatedStep result = simulate({step.rank()}, {});
+  const SimulatedStep result = simulate_one(step);
   REQUIRE(result.spans.size() == 4);
   CHECK(result.spans[0].end == Approx(1));
   CHECK(result.spans[1].stream == 2);
@@ -137,23 +136,6 @@ TEST_CASE("a collective keeps its share of its rate beside operations") {
   CHECK(result.exposed_communication == Approx(3));
 }
 
-TEST_CASE("a collective waits for its slowest rank") {
-  HandMade fast, slow;
-  for (HandMade* step : {&fast, &slow}) {
-    step->operation(0, step == &fast ? 1 : 3);
-    step->record_event(0, 0);
-    step->wait(1, 0);
-    step->collective(1, 2);
-    step->record_event(1, 1);
-    step->wait(0, 1);
-    step->operation(0, 1);
-  }
-  const SimulatedStep result = simulate({fast.rank(), slow.rank()}, {});
-  CHECK(result.seconds == Approx(3 + 2 + 1));
-  CHECK(result.exposed_communication == Approx(2 + 2));  // of the fast one, which comes first
-  CHECK(simulate({slow.rank(), fast.rank()}, {}).exposed_communication == Approx(2));
-}
-
 TEST_CASE("a step among others finds what the one before it has begun, and pays for what it leaves behind") {
   // Waits for the gather that the last step ended with; its own last gather runs beside the next step's operation.
   HandMade step;
@@ -177,18 +159,11 @@ TEST_CASE("a step among others finds what the one before it has begun, and pays 
   }
 }
 
-TEST_CASE("ranks that wait for each other forever are a bug, not an endless loop") {
-  HandMade one, other;
-  one.collective(1, 1);
-  other.operation(0, 1);
-  CHECK_THROWS(simulate({one.rank(), other.rank()}, {}));
-}
-
 TEST_CASE("the trace has a row of each stream and a span of each call") {
   HandMade step;
   step.operation(0, 2);
   step.collective(1, 5);
-  const std::string trace = simulate_one(step).trace({step.rank()});
+  const std::string trace = simulate_one(step).trace(step.record);
   CHECK(trace.find("stream gather, simulated") != std::string::npos);
   CHECK(trace.find("\"collective\"") != std::string::npos);
 }

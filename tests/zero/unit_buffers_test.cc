@@ -143,12 +143,10 @@ RANKS_CASE("a pass gathers the unit that comes next, and the one after it where 
   CHECK(new_gathers() == Calls{"all_gather 1"});
   pass.use(1);
   CHECK(new_gathers() == Calls{"all_gather 2"});
-  CHECK(pass.left() == 3);
   pass.use(2);  // unit 1 keeps its buffer: it comes next
   CHECK(new_gathers().empty());
   pass.use(1);
   CHECK(new_gathers() == Calls{"all_gather 0"});
   pass.end();
-  CHECK(pass.left() == 1);
   CHECK_THROWS_AS(pass.use(2), Error);
 }

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/simd.h"
-#include "backend/cpu/workspace.h"
 #include "base/math.h"
 #include "base/parallel_for.h"
 

@@ -1,6 +1,4 @@
-// Each thread sums some columns over all rows, so nothing is shared.
-#include "backend/cpu/column_sums.h"
-
+// Sums over the rows of a matrix. Each thread sums some columns over all rows, so nothing is shared.
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "backend/cpu/workspace.h"
-
 namespace tokamak {
 
 CpuOps::CpuOps() : gemm_(std::make_unique<GemmEngine>()) {}

@@ -7,7 +7,6 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
 #include "backend/cpu/simd.h"
-#include "backend/cpu/workspace.h"
 #include "base/math.h"
 
 namespace tokamak {
@@ -65,7 +64,7 @@ double log_sum_exp(const float* x, int64_t vocab) {
     // Lanes past the end hold 2^-1000, which rounds to 0 in f32.
     total += exp2((load_lanes(x + i, lanes, highest - 1000.0f) - highest) * kLog2E);
   });
-  return static_cast<double>(highest) + std::log(static_cast<double>(sum(total)));
+  return double(highest) + std::log(double(sum(total)));
 }
 
 // dlogits of a row; d may be x itself.
@@ -87,8 +86,8 @@ void loss_row(const LinearCrossEntropy& args, int64_t n, const float* x, float* 
   float& loss = args.token_loss.as<float>()[n];
   loss = *z_loss = 0.0f;
   if (target >= 0) {
-    const double log_z = log_sum_exp(x, vocab), z_weight = static_cast<double>(args.z_weight);
-    loss = static_cast<float>(log_z - static_cast<double>(x[target]));
+    const double log_z = log_sum_exp(x, vocab), z_weight = double(args.z_weight);
+    loss = static_cast<float>(log_z - double(x[target]));
     *z_loss = static_cast<float>(z_weight * log_z * log_z);
     const auto factor = static_cast<float>(1 + 2 * z_weight * log_z);
     if (args.dhidden) gradient(x, vocab, target, static_cast<float>(log_z), factor, d);
@@ -136,8 +135,8 @@ void CpuOps::do_linear_cross_entropy(Stream&, const LinearCrossEntropy& args) {
   }
   auto* sums = args.sums.as<double>();
   for (int64_t n = 0; n < tokens; ++n) {
-    sums[kSumLoss] += static_cast<double>(args.token_loss.as<float>()[n]);
-    sums[kSumZLoss] += static_cast<double>(chunk.z_losses[n]);
+    sums[kSumLoss] += double(args.token_loss.as<float>()[n]);
+    sums[kSumZLoss] += double(chunk.z_losses[n]);
     sums[kSumTargets] += targets[n] >= 0 ? 1.0 : 0.0;
   }
 }

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/gemv.h"
 #include "base/error.h"
 #include "base/parallel_for.h"
 
@@ -198,8 +197,7 @@ struct GemmEngine::State {
     if (tiles == 1) set_thread_count(1);  // otherwise dnnl_sgemm would split the sums
     parallel_for(tiles, 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        run_tile(call, added, i / across * kTileRows, i % across * kTileColumns,
-                 scratch[static_cast<size_t>(omp_get_thread_num())]);
+        run_tile(call, added, i / across * kTileRows, i % across * kTileColumns, scratch[omp_get_thread_num()]);
       }
     });
     set_thread_count(threads);

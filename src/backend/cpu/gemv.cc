@@ -1,8 +1,8 @@
-#include "backend/cpu/gemv.h"
-
+// GEMMs of few rows (gemm.h).
 #include <algorithm>
 #include <bit>
 
+#include "backend/cpu/gemm.h"
 #include "backend/cpu/partition.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/tile.h"

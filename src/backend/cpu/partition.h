@@ -26,4 +26,8 @@ void parallel_blocks(int64_t count, const Body& body) {
   });
 }
 
+// sums[c] += x[0][c] + x[1][c] + ... in f32, in an order that depends on the number of rows alone.   x (rows, width)
+template <class T>
+void add_columns(const T* x, int64_t rows, int64_t width, float* sums);  // column_sums.cc
+
 }  // namespace tokamak

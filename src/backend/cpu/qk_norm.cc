@@ -1,10 +1,8 @@
 // RMSNorm of each query and key head. The gradients of the two weights are sums over all tokens and heads. They are
 // computed over a fixed partition of the tokens and added in order, for any number of threads.
-#include "backend/cpu/column_sums.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
 #include "backend/cpu/rmsnorm_row.h"
-#include "backend/cpu/workspace.h"
 
 namespace tokamak {
 namespace {

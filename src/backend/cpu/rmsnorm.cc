@@ -1,10 +1,8 @@
 // RMSNorm. The weight's gradient is a sum over all tokens. It is computed over a
 // fixed partition of the rows and added in order, for any number of threads.
-#include "backend/cpu/column_sums.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
 #include "backend/cpu/rmsnorm_row.h"
-#include "backend/cpu/workspace.h"
 
 namespace tokamak {
 

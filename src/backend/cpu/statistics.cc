@@ -28,10 +28,10 @@ void reduce_in_order(int64_t count, const Part& part, const Merge& merge) {
   std::array<Result, kMaxParts> results;
   parallel_for(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) {
-      results[static_cast<size_t>(p)] = part(p * size, std::min(count, (p + 1) * size));
+      results[p] = part(p * size, std::min(count, (p + 1) * size));
     }
   });
-  for (int64_t p = 0; p < parts; ++p) merge(results[static_cast<size_t>(p)]);
+  for (int64_t p = 0; p < parts; ++p) merge(results[p]);
 }
 
 double sum_of_squares(const float* x, int64_t count) {
@@ -72,7 +72,7 @@ Health health_of(const T* x, int64_t count, float scale) {
     const float low = ok ? v : kInf, high = ok ? v : -kInf, value = ok ? v : 0.0f;
     min = low < min ? low : min;
     max = high > max ? high : max;
-    squares += static_cast<double>(value) * value;
+    squares += double(value) * value;
     finite += ok ? 1 : 0;
   }
   return {min, max, squares, count - finite};
@@ -88,14 +88,14 @@ void count_magnitudes(const T* x, int64_t count, float scale, Magnitudes& counts
   std::array<uint8_t, kMinPart> bins;
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    bins[static_cast<size_t>(i)] = static_cast<uint8_t>(magnitude_bin(scale * to_float(x[i])));
+    bins[i] = static_cast<uint8_t>(magnitude_bin(scale * to_float(x[i])));
   }
   uint32_t ways[kWays][kMagnitudeBins + 1] = {};  // the last: not finite
   const int64_t whole = count / kWays * kWays;
   for (int64_t i = 0; i < whole; i += kWays) {
-    for (int64_t way = 0; way < kWays; ++way) ++ways[way][bins[static_cast<size_t>(i + way)]];
+    for (int64_t way = 0; way < kWays; ++way) ++ways[way][bins[i + way]];
   }
-  for (int64_t i = whole; i < count; ++i) ++ways[0][bins[static_cast<size_t>(i)]];
+  for (int64_t i = whole; i < count; ++i) ++ways[0][bins[i]];
   for (size_t bin = 0; bin < counts.size(); ++bin) {
     for (const auto& way : ways) counts[bin] += way[bin];
   }
@@ -159,11 +159,11 @@ void CpuOps::do_statistics(Stream&, const Statistics& args) {
   out[kMin] = total.health.min;
   out[kMax] = total.health.max;
   out[kSquares] = total.health.squares;
-  out[kNonFinite] = static_cast<double>(total.health.non_finite);
+  out[kNonFinite] = double(total.health.non_finite);
   if (!counts) return;
   auto* magnitudes = args.magnitudes.as<double>();
   for (size_t bin = 0; bin < total.magnitudes.size(); ++bin) {
-    magnitudes[bin] = static_cast<double>(total.magnitudes[bin]);
+    magnitudes[bin] = double(total.magnitudes[bin]);
   }
 }
 
