@@ -13,7 +13,8 @@ namespace tokamak {
 // Consecutive phases from the start of the process to the first step.
 class StartupClock {
  public:
-  explicit StartupClock(double age = 0) : begin_(now_seconds() - age), last_(begin_) {}  // of the process, in seconds
+  StartupClock() : StartupClock(0) {}
+  explicit StartupClock(double age) : begin_(now_seconds() - age), last_(begin_) {}  // of the process, in seconds
 
   // Ends a phase, which began with the end of the last one.
   void done(const std::string& phase) {
