@@ -240,7 +240,7 @@ Verdict hello(std::string_view bytes) {
   const Socket listens(ends[0]);
   Socket joins(ends[1]);
   joins.send_some(bytes.data(), std::ssize(bytes), false);
-  joins.close();
+  joins = Socket();
   FrameReader reader;
   if (reader.read(listens) != FrameReader::State::kWhole) return Verdict::kRefused;
   const Words words = reader.take();
