@@ -19,9 +19,6 @@ class Schedule {
   // cosine and linear decay from D = W; wsd (Hu et al. 2024, MiniCPM) decays linearly over the last decay_ratio.
   double at(int64_t step) const;
 
-  int64_t warmup_steps() const { return warmup_steps_; }
-  int64_t decay_start() const { return decay_start_; }
-
  private:
   DecayType decay_type_;
   double peak_;

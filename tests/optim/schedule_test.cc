@@ -47,13 +47,17 @@ TEST_CASE("wsd: warm-up, stable, then linearly down over the last share of the r
   CHECK(s.at(80) == 1.0);
   CHECK(s.at(90) == Approx(0.5));
   CHECK(s.at(100) == Approx(0.0).margin(1e-15));
-  CHECK(s.decay_start() == 80);
+  CHECK(s.at(81) < 1.0);
 }
 
 TEST_CASE("a warm-up is as long in steps, in tokens and in percent, and none is none") {
-  CHECK(make(DecayType::kCosine, TrainingLength::steps(5), 0.1).warmup_steps() == 5);
-  CHECK(make(DecayType::kCosine, TrainingLength::tokens(4500), 0.1).warmup_steps() == 5);  // rounded up
-  CHECK(make(DecayType::kCosine, TrainingLength::fraction(0.05), 0.1).warmup_steps() == 5);
+  for (const TrainingLength five : {TrainingLength::steps(5), TrainingLength::tokens(4500),  // rounded up
+                                    TrainingLength::fraction(0.05)}) {
+    const Schedule s = make(DecayType::kCosine, five, 0.1);
+    CHECK(s.at(4) == Approx(0.8));
+    CHECK(s.at(5) == 1.0);
+    CHECK(s.at(6) < 1.0);
+  }
   CHECK(make(DecayType::kLinear, TrainingLength::none(), 0.0).at(1) == Approx(0.99));
 }
 
