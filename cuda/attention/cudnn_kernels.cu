@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 256, kTableThreads = 128;
 
 // One thread per element of `to`, and per zero behind it.
-__global__ void pack(const float* from, float* to, int64_t a, int64_t b, int64_t inner, int64_t zeros) {
+__global__ void transpose_lse(const float* from, float* to, int64_t a, int64_t b, int64_t inner, int64_t zeros) {
   const int64_t n = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (n >= a * b * inner + zeros) return;
   if (n >= a * b * inner) {
@@ -71,8 +71,8 @@ __global__ void fill(const int32_t* cu_seqlens, int64_t documents, DocumentTable
 }  // namespace
 
 void pack_lse(cudaStream_t stream, const float* from, float* to, int64_t a, int64_t b, int64_t inner, int64_t zeros) {
-  launch({"pack_lse", {blocks_for(a * b * inner + zeros, kThreads)}, kThreads}, stream, pack, from, to, a, b, inner,
-         zeros);
+  launch({"pack_lse", {blocks_for(a * b * inner + zeros, kThreads)}, kThreads}, stream, transpose_lse, from, to, a, b,
+         inner, zeros);
 }
 
 void gather_keys(cudaStream_t stream, const Tensor& qkv, const HeadLayout& heads, void* keys, void* values,

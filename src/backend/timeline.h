@@ -45,9 +45,7 @@ class Timeline final : public Observer {
 // Device time by operation, copy and collective.
 struct ProfileEntry {
   int64_t calls = 0;
-  double seconds = 0;
-  double flops = 0;
-  double bytes = 0;
+  double seconds = 0, flops = 0, bytes = 0;
 };
 
 using Profile = std::map<std::string, ProfileEntry>;  // by Call::title()

@@ -71,11 +71,10 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
 
   // If all layers share the input, a layer's output overwrites it, when it is no longer needed.
   const auto input_name = [&](int64_t l) { return str("layer.", backward ? l : 0, " input"); };
-  std::vector<int64_t> seen(layers.kinds().size());  // layers of each kind before this one
   tensors_.layers.resize(static_cast<size_t>(layers.layers()));
   for (int64_t l = 0; l < layers.layers(); ++l) {
     const LayerTable::Kind& kind = layers.kind(l);
-    const int64_t nth = seen[layers.kind_index(l)]++;
+    const int64_t nth = std::lower_bound(kind.layers.begin(), kind.layers.end(), l) - kind.layers.begin();
     PerKeptTensor<bool>& recomputed = recomputed_.emplace_back();
     Activations::Layer& layer = tensors_.layers[l];
     add_view(layer.x, input_name(l), residual);

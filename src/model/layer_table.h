@@ -34,8 +34,7 @@ class LayerTable {
 
   int64_t layers() const { return std::ssize(kind_); }
   const std::vector<Kind>& kinds() const { return kinds_; }
-  size_t kind_index(int64_t l) const { return kind_[l]; }
-  const Kind& kind(int64_t l) const { return kinds_[kind_index(l)]; }
+  const Kind& kind(int64_t l) const { return kinds_[kind_[l]]; }
   // The tensors that layers may keep, in the order of every choice: first rows that spare a forward operation.
   const std::vector<KeptTensor>& kept() const { return kept_; }
 

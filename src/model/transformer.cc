@@ -22,8 +22,7 @@ std::vector<int64_t> forward_order(const WeightIndex& index, const LayerTable& l
   return units;
 }
 
-// Of each layer, first the units whose matrices a recomputed operation reads, then all in reverse. No unit follows
-// itself.
+// A layer's units whose matrices a recomputed operation reads, then all its units in reverse. No unit follows itself.
 std::vector<int64_t> backward_order(const WeightIndex& index, const LayerTable& layers,
                                     const ActivationPlan& activations) {
   std::vector<int64_t> units;

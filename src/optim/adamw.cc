@@ -1,9 +1,12 @@
-#include "optim/adamw.h"
-
+// AdamW (Loshchilov and Hutter 2019): f32 masters, f32 or bf16 moments. Norm weights and biases never decay; the
+// embedding and the head decay unless configured otherwise.
+// bf16 moments are rounded at random (ops.h). An element draws by its index in the flat units of the whole model, so
+// ranks, stages and resumes change no bit. Padding has no index and is not updated.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "optim/optimizer.h"
 #include "tensor/unit_layout.h"
 
 namespace tokamak {

@@ -1,7 +1,5 @@
 #include "optim/optimizer.h"
 
-#include "optim/adamw.h"
-
 namespace tokamak {
 
 Optimizer::Optimizer(std::initializer_list<StateKind> kinds) {

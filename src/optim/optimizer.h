@@ -56,6 +56,8 @@ class Optimizer {
 // `seed`: for the optimizer's random numbers.
 using OptimizerMaker = std::unique_ptr<Optimizer> (*)(const OptimizerOptions& options, uint64_t seed);
 
+std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options, uint64_t seed);  // adamw.cc
+
 // Keyed by optimizer.name. Tests add entries before they start ranks.
 std::map<std::string, OptimizerMaker>& optimizer_makers();
 

@@ -64,8 +64,6 @@ Machine machine_of(const GpuRow& row) {
           .launch_seconds = kKernelSeconds,
           .hop_seconds = kHopSeconds,
           .efficiency = row.efficiency,
-          .cpu = false,
-          .measured = {},
           .source = row.source,
           .kernels_measured_on = std::string(row.kernels_measured_on)};
 }
@@ -105,12 +103,10 @@ Machine cpu_machine() {
       .link_rate = 4 * kGB,
       .network_rate = 4 * kGB,
       .gpus_per_node = 1,
-      .watts = 0,
       .launch_seconds = 5e-6,
       .hop_seconds = 50e-6,
       .efficiency = {.gemm = 1, .attention = 0.5, .native_attention = 0.5, .memory = 0.3, .bus = 1, .contention = 0},
       .cpu = true,
-      .measured = {},
       .source =
           "about one core of an AMD EPYC with AVX512-BF16: GEMMs and copies as measured by bench; messages a guess"};
 }
@@ -173,7 +169,6 @@ Machine read_machine(const std::string& path) {
                                  share(shares["memory"]), share(shares["bus"]), within(shares["contention"], 0, 0.99),
                                  or_else(shares["beside"], 1, share)},
                   .cpu = root["cpu"].truth_or(false),
-                  .measured = {},
                   .source = printable(root["source"].text(), 160)};
   if (!root["measured"].present()) return machine;
   for (const JsonValue& op : root["measured"].items()) {

@@ -19,8 +19,6 @@ struct UnitLayout {
   explicit UnitLayout(const Unit& unit);
   // Elements of one rank's slice, padded so that each of `parts` equal parts of it is aligned, too.
   int64_t slice(int ranks, int parts = 1) const;
-  // Elements of the gathered buffer.
-  int64_t padded(int ranks, int parts = 1) const { return slice(ranks, parts) * ranks; }
 };
 
 // A weight (or a row range of a fused matrix) as an element range of its unit's flat buffer.

@@ -9,12 +9,12 @@ namespace tokamak {
 
 namespace {
 
-bool decays(const Unit& unit) {
+Decay decay_of(const Unit& unit) {
   const Decay first = unit.matrices.at(0).parts.at(0).decay;
   for (const Matrix& matrix : unit.matrices) {
     for (const Param& part : matrix.parts) TOKAMAK_CHECK(part.decay == first, part.name, ": one unit, two decays");
   }
-  return first == Decay::kYes;
+  return first;
 }
 
 // Whether units of different shapes share buffers: their padding lies in different places. The units of a layer that is
@@ -53,7 +53,7 @@ ShardedParameters::ShardedParameters(const ParamTable& table, const Mesh& mesh, 
     const int64_t slice = layout.slice(shard.size(), mesh_.replicas());
     padded.push_back(slice * shard.size());
     units_.push_back({.layout = std::move(layout), .begin = shard_elements_, .elements = slice});
-    const Decay decay = decays(unit) ? Decay::kYes : Decay::kNo;
+    const Decay decay = decay_of(unit);
     if (!ranges_.empty() && ranges_.back().decay == decay && ranges_.back().embedding == is_embedding(unit.kind)) {
       ranges_.back().end += slice;
     } else {

@@ -51,10 +51,12 @@ TEST_CASE("wsd: warm-up, stable, then linearly down over the last share of the r
 }
 
 TEST_CASE("a warm-up is as long in steps, in tokens and in percent, and none is none") {
-  for (const TrainingLength& five :
-       {TrainingLength::steps(5), TrainingLength::tokens(4500), TrainingLength::fraction(0.05)}) {  // rounded up
+  for (const TrainingLength five : {TrainingLength::steps(5), TrainingLength::tokens(4500),  // rounded up
+                                    TrainingLength::fraction(0.05)}) {
     const Schedule s = make(DecayType::kCosine, five, 0.1);
-    CHECK((s.at(4) == 0.8 && s.at(5) == 1.0 && s.at(6) < 1.0));
+    CHECK(s.at(4) == Approx(0.8));
+    CHECK(s.at(5) == 1.0);
+    CHECK(s.at(6) < 1.0);
   }
   CHECK(make(DecayType::kLinear, TrainingLength::none(), 0.0).at(1) == Approx(0.99));
 }

@@ -37,7 +37,6 @@ TEST_CASE("slices of any number of ranks are equal, aligned and cover the unit")
       REQUIRE(slice % UnitLayout::kAlignment == 0);
       REQUIRE(slice * ranks >= count);
       REQUIRE((slice - UnitLayout::kAlignment) * ranks < count);  // no more padding than it takes
-      REQUIRE(layout.padded(ranks) == slice * ranks);
     }
   }
 }

@@ -149,17 +149,6 @@ std::string CpuDevice::description() const {
              bf16_unit());
 }
 
-std::unique_ptr<Stream> CpuDevice::do_make_stream(StreamPriority priority) {
-  return std::make_unique<CpuStream>(priority, queues_);
-}
-
-std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }
-
-int64_t CpuDevice::total_bytes() const { return total_memory_bytes(); }
-int64_t CpuDevice::available_bytes() const { return available_memory_bytes(); }
-int64_t CpuDevice::used_bytes() const { return resident_bytes(); }
-int64_t CpuDevice::peak_bytes() const { return peak_resident_bytes(); }
-
 // Done when they return, also behind work of another thread: `host` is the caller's again.
 void CpuDevice::do_copy_to_device(Stream& stream, const void* host, Tensor tensor) {
   static_cast<CpuStream&>(stream).point().wait();

@@ -7,6 +7,7 @@
 #include "backend/cpu/work_queue.h"
 #include "backend/device.h"
 #include "base/clock.h"
+#include "base/process.h"
 
 namespace tokamak {
 
@@ -65,17 +66,19 @@ class CpuDevice : public Device {
                MemoryKind kind) noexcept override;  // waits for the streams, as CUDA's
 
   std::string description() const override;
-  std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Timestamp> make_timestamp() override { return std::make_unique<CpuTimestamp>(); }
   bool uses_host_memory() const override { return true; }
-  int64_t total_bytes() const override;
-  int64_t available_bytes() const override;
-  int64_t used_bytes() const override;
-  int64_t peak_bytes() const override;
+  int64_t total_bytes() const override { return total_memory_bytes(); }
+  int64_t available_bytes() const override { return available_memory_bytes(); }
+  int64_t used_bytes() const override { return resident_bytes(); }
+  int64_t peak_bytes() const override { return peak_resident_bytes(); }
   double peak_flops(DType) const override { return 0; }
 
  protected:
-  std::unique_ptr<Stream> do_make_stream(StreamPriority priority) override;
+  std::unique_ptr<Stream> do_make_stream(StreamPriority priority) override {
+    return std::make_unique<CpuStream>(priority, queues_);
+  }
   void do_copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
   void do_copy_to_host(Stream& stream, Tensor tensor, void* host) override;
   void finish_streams() noexcept { queues_.finish(); }  // before memory is released

@@ -50,9 +50,9 @@ class GemmEngine {
   std::unique_ptr<State> state_;
 };
 
-// GEMMs of few rows with a column-major matrix, as in decoding (gemv.cc). They are bound by reading the matrix, which is
-// read once, sequentially. A row's bits depend neither on the other rows nor on the number of threads. So a sequence has
-// the same result in any batch of up to kFewRows.
+// GEMMs of few rows with a column-major matrix, as in decoding (gemv.cc). They are bound by reading the matrix, which
+// is read once, sequentially. A row's bits depend neither on the other rows nor on the number of threads. So a sequence
+// has the same result in any batch of up to kFewRows.
 inline constexpr int64_t kFewRows = 8;  // above this, the GEMM is compute-bound
 
 // Whether `call` is such a GEMM: a row-major, b column-major, at most kFewRows rows.
