@@ -60,7 +60,7 @@ const std::vector<int64_t>& Committer::abandon_after(int64_t step) {
 std::string Committer::set_aside_path(const std::string& step, const std::string& incarnation) const {
   const std::string first = in_store(str(step, kSetAside, incarnation));
   std::string path = first;
-  for (int number = 2; entry_at(path) != Entry::kNone; ++number) path = str(first, "-", number);
+  for (int number = 2; std::filesystem::exists(entry_at(path)); ++number) path = str(first, "-", number);
   return path;
 }
 

@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "base/crc32c.h"
 #include "base/file.h"
 #include "monitor/file_size_limit.h"
 #include "monitor/tfevents.h"
