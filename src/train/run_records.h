@@ -28,7 +28,7 @@ struct StartFacts {
 };
 
 // The event "start", for readers of the records of all starts (report/). It adds the system of rank 0, and the job and
-// its restart by the environment: TOKAMAK_JOB and TOKAMAK_ATTEMPT of scripts that start a run again, and Slurm's
+// its restart by the environment. Scripts that start a run again set TOKAMAK_JOB and TOKAMAK_ATTEMPT; Slurm sets
 // SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
 MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable);
 
