@@ -53,7 +53,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         config = os.path.join(directory, "config.yaml")
         Path(config).write_text(CONFIG, encoding="utf-8")
-        program = [measure.MPIRUN, "-n", options.ranks, "--oversubscribe", "--bind-to", "none", options.tokamak]
+        program = measure.mpirun(options.ranks, options.tokamak)
         auto = AUTO
 
         def step(words, number):

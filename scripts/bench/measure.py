@@ -1,4 +1,4 @@
-"""Shared by the measuring scripts: the program and its results, the load of other programs, variants in turn, tables.
+"""Shared by the measuring scripts: the program, its ranks and results, the load of others, variants in turn, tables.
 Variants that take turns within a round see the same load, so medians over the rounds can be compared."""
 import argparse
 import importlib
@@ -36,6 +36,10 @@ def arguments(script, *options):
         parser.add_argument(name, type=type(default) if default is not None else None, default=default,
                             help=text if default is None else f"{text} (%(default)s)")
     return parser
+
+
+def mpirun(ranks, *command):
+    return [MPIRUN, "-n", ranks, "--oversubscribe", "--bind-to", "none", *command]
 
 
 def busy_seconds():
