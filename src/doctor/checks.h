@@ -86,7 +86,7 @@ class HeldLock {
   bool held_ = false;
 };
 
-// Writes pieces that double in size, each with fsync, until `bytes` are written or `seconds` have passed, then reads
+// Writes pieces that double in size, each with fsync, until `bytes` are written or `seconds` have passed. Then reads
 // them back, past the page cache if the kernel allows it. Removes the name `path` before it writes, so a killed process
 // leaves nothing. Error(kCheckpoint) if a call fails.
 struct DiskRate {
