@@ -1,4 +1,4 @@
-// NVTX ranges around a device's work, for Nsight Systems; on the host, at enqueue time.
+// NVTX ranges for Nsight Systems. Each covers the time in which the host enqueues a call, not that in which it runs.
 #pragma once
 
 #include <memory>

@@ -27,10 +27,10 @@ enum class Rotation { kForward, kInverse };
 // C = op(A) op(B) [+ bias to each row] [+ residual] [+ C]
 struct Gemm {
   Tensor a;         // (M, K), or (K, M) if trans_a             f32 or bf16
-  Tensor b;         // (K, N), or (N, K) if trans_b             as a
-  Tensor c;         // (M, N)                                   f32, or as a; accumulated if write says so
-  Tensor residual;  // (M, N), may be empty                     as c; not c itself: see cuda/gemm/gemm.cc
-  Tensor bias;      // (N), may be empty                        as c; without residual
+  Tensor b;         // (K, N), or (N, K) if trans_b             dtype of a
+  Tensor c;         // (M, N)                                   f32, or dtype of a; accumulated if write says so
+  Tensor residual;  // (M, N), may be empty                     dtype of c; not c itself: see cuda/gemm/gemm.cc
+  Tensor bias;      // (N), may be empty                        dtype of c; without residual
   Transpose trans_a = Transpose::kNo;
   Transpose trans_b = Transpose::kNo;
   Write write = Write::kOverwrite;  // kAccumulate: c in f32, without residual and bias

@@ -33,8 +33,8 @@ class Replay {
   // Flat state (the optimizer's) is cut to a length that is still far beyond any cache.
   void prepare(const OperationValue& call);
   double bytes() const;  // that it reads and writes
-  // Returns seconds of one call. It enqueues calls for about `least` seconds, at most 100, so that neither the first
-  // launch nor the last wait counts.
+  // Returns the seconds of one call: a mean over at most 100 calls, as many as take about `least` seconds. Over many
+  // calls the first launch and the last wait hardly matter.
   double seconds(double least);
 
  private:

@@ -207,7 +207,7 @@ class Gathering {
       list.insert(list.end(), {hosts_[r], addresses_[r], str(ports_[r])});
     }
     for (const Socket& socket : control_) {
-      if (socket) say(socket, list);  // a rank that has left meanwhile is missed below
+      if (socket) say(socket, list);  // fails if a rank has left meanwhile, which shows when it does not connect
     }
   }
 

@@ -56,8 +56,8 @@ struct ActivationRow {
   Reader reader = Reader::kOthers;
 };
 
-// A tensor that a layer may keep for backward instead of computing it again. Backward needs all of them, so each spares
-// the same FLOPs whether or not others are kept.
+// A tensor that a layer may keep for backward instead of computing it again. Backward needs each of these tensors, kept
+// or recomputed. So one spares the same FLOPs, whichever others are kept.
 struct KeptRow {
   enum class Spares { kForward, kStore };  // an operation of the forward pass; a store by an operation of backward
   int id;

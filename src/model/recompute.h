@@ -36,7 +36,7 @@ std::vector<int64_t> counts_of(const ModelConfig& config, const KeptLayers& kept
 std::string kept_text(const ModelConfig& config, const KeptLayers& kept);  // "qkv of 3, attention of 0 layers, of 7"
 
 struct KeepCost {
-  int64_t bytes = 0;  // of one layer's tensor as committed, with its statistics
+  int64_t bytes = 0;  // of one layer's tensor and the statistics kept with it, with the arena's alignment
   double spared = 0;  // FLOPs of the operation that it spares, 0 without a GEMM; or seconds (plan/auto_choice.h)
   int64_t most = 0;   // layers that may keep it
 };

@@ -23,8 +23,8 @@ class RecordTail {
     double read_share = 1;     // of the file, so far
     std::string trouble = {};  // why nothing can be read, or ""
   };
-  // Never throws. A last line without its newline waits until it is complete. Reading stops at a line longer than any
-  // record.
+  // Never throws. A last line without its newline waits until it is complete. If no newline
+  // comes for longer than any record, `trouble` is set until the file is replaced.
   News poll();
 
  private:

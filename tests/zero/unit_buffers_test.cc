@@ -124,7 +124,7 @@ RANKS_CASE("a pass gathers the unit that comes next, and the one after it where 
   Sharded s(world.comm(), DType::kBF16);
   CallOrder order(s.parameters);
   const Observation watched(*s.backend.device, order);
-  // Units as backward uses them where it recomputes the first part: 3 and 1 come twice.
+  // As in backward, a unit comes again after the one that follows it: a layer recomputes its first part beforehand.
   const std::vector<int64_t> units = {3, 2, 3, 1, 2, 1, 0};
   UnitPass pass(s.parameters, *s.stream, units);
   const auto new_gathers = [&] {
