@@ -154,7 +154,8 @@ def expect_session(provider, reader):
     keys = {"model.hidden_size": 48.0, "training.max_steps": float(STEPS), "metrics.tensorboard": True,
             "lr_scheduler.decay_type": "cosine", "training.samples.prompts": "[to, a ``` b]"}
     found = {key: getattr(row.hparams[key], row.hparams[key].WhichOneof("kind")) for key in keys}
-    assert found == keys and len(row.hparams) > 100, (reader, found, len(row.hparams))
+    every_key = 90  # the config has some more
+    assert found == keys and len(row.hparams) > every_key, (reader, found, len(row.hparams))
     last = {one.name.tag: (one.training_step, one.value) for one in row.metric_values}
     assert last["loss/avg"][0] == STEPS and 0 < last["loss/avg"][1] < 20, (reader, last["loss/avg"])
 
