@@ -1,5 +1,5 @@
-// Sums over the rows of a matrix, read once. Each block has some columns of a fixed part of the rows, each of its warps
-// every kWarps-th row. The parts are added in order: the same bits at every launch.
+// Sums over the rows of a matrix, read once. A block sums some columns over a fixed part of the rows, each warp every
+// kWarps-th row. The parts are added in order, so every launch gives the same bits.
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -11,10 +11,10 @@ namespace tokamak {
 namespace {
 
 constexpr int kWarps = 8;          // per block
-constexpr int kMaxRowBlocks = 64;  // times the column blocks: several waves on current GPUs
+constexpr int kMaxRowBlocks = 64;  // with the column blocks they make several waves on current GPUs
 constexpr int kMinBlockRows = 32;  // four per warp
-constexpr int kColumns = kWarp;    // whose parts a block adds
-constexpr int kAdders = 16;        // warps that share the parts
+constexpr int kColumns = kWarp;    // columns whose parts a block of add_up adds
+constexpr int kAdders = 16;        // warps of such a block, which divide the parts
 
 int64_t rows_per_block(int64_t rows) {
   return std::max<int64_t>(kMinBlockRows, (rows + kMaxRowBlocks - 1) / kMaxRowBlocks);

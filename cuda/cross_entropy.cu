@@ -1,8 +1,8 @@
 // Chunked linear + cross-entropy, as on the CPU, but logits are rounded to bf16 if activations are. A GEMM writes the
 // logits, one block per row computes loss and dlogits, and two GEMMs add the chunk to dhidden and dweight. dlogits
 // overwrite the logits. A row is read twice: once for its maximum and sum, then backwards for dlogits, because its end
-// is still in the L2 cache. In bf16 that is 2 V bytes in, about half of that again, and 2 V out. The GEMMs do 6 V C
-// FLOPs and move 6 V bytes of the same values.
+// is still in the L2 cache. In bf16 a row costs 2 V bytes read, about V read again, and 2 V written. For a row the
+// GEMMs do 6 V C FLOPs and move 6 V bytes of logits and dlogits.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@
 namespace tokamak {
 namespace {
 
-// Two blocks fill an SM's registers: one reads while the other waits at a barrier, and few rows are in flight.
+// Two blocks fill an SM's registers: one reads while the other waits at a barrier. Few rows are read at once.
 constexpr int kThreads = 512;
 // Accesses in flight per thread; 32 values, which fill the registers.
 template <int kWidth>
@@ -105,7 +105,7 @@ struct Chunk {
   Gradient gradient;
 };
 
-// One block per row, the last row first: the GEMM before has just written it, and the next one starts with the first.
+// One block per row, last row first: the GEMM before has just written it, and the next GEMM begins with the first row.
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreads, 2) loss_rows(Chunk<T> chunk) {
   const int64_t n = gridDim.x - 1 - blockIdx.x;

@@ -33,7 +33,7 @@ class CudaOps final : public Ops {
 
  private:
   // Operations share the workspace because they do not nest, except for the GEMMs inside the cross-entropy. So the GEMM
-  // engine owns its first part, and operations use the rest.
+  // engine owns the workspace's first part, and operations use the rest.
   std::byte* scratch(int64_t bytes) const;
   int64_t scratch_bytes() const;  // available scratch
 

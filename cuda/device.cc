@@ -93,7 +93,7 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
 
 // Other threads may call this concurrently: it changes no member.
 std::byte* CudaDevice::allocate_pinned(int64_t bytes) const {
-  TOKAMAK_CUDA(cudaSetDevice(index_));  // of this thread: a new one would make a context on GPU 0
+  TOKAMAK_CUDA(cudaSetDevice(index_));  // for this thread: a new thread would use GPU 0
   void* memory = nullptr;
   const cudaError_t error = cudaMallocHost(&memory, static_cast<size_t>(bytes));
   if (error == cudaErrorMemoryAllocation) {

@@ -42,8 +42,8 @@ __global__ void copy_rows(const int32_t* __restrict__ ids, const Word* __restric
   for (int64_t i = lane(); i < words; i += kWarp) out[n * words + i] = known ? from[i] : all_ones<Word>();
 }
 
-// place[n] += number of tokens of tile blockIdx.y before token n in the order by id. Integers, so any order of the
-// additions gives the same.
+// place[n] += number of tokens of tile blockIdx.y before token n in the order by id. Integer sums are the
+// same in any order of the additions.
 __global__ void count_before(const int32_t* __restrict__ ids, int64_t tokens, int32_t* place) {
   __shared__ int32_t tile[kTile];
   const int64_t begin = blockIdx.y * kTile, end = min(tokens, begin + kTile);

@@ -28,7 +28,7 @@ void CudaGraph::abandon(CudaStream& stream) noexcept {
   cudaGraph_t graph = nullptr;
   cudaStreamEndCapture(stream.handle(), &graph);
   if (graph != nullptr) cudaGraphDestroy(graph);
-  cudaGetLastError();  // the runtime keeps it
+  cudaGetLastError();  // clears the error, which the runtime keeps
 }
 
 CudaGraph::~CudaGraph() { cudaGraphExecDestroy(exec_); }

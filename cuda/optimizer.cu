@@ -30,14 +30,14 @@ struct Words {
   uint32_t of[kWidth];
 };
 
-// Draws of elements i ... i + kWidth - 1. Several elements are one whole Philox block (starts_at_a_block).
+// The random words of elements i ... i + kWidth - 1. If several, they are one whole Philox block (starts_at_a_block).
 template <int kWidth>
 __device__ Words<kWidth> draw(const RoundingStream& stream, int64_t i) {
   static_assert(kWidth == 1 || kWidth == RoundingStream::kWords);
   const uint64_t index = stream.first + static_cast<uint64_t>(i);
   const auto block = rounding_words(stream, index / RoundingStream::kWords);
   if constexpr (kWidth == 1) {
-    const uint32_t lane = index % RoundingStream::kWords;  // as an index it would put the block into memory
+    const uint32_t lane = index % RoundingStream::kWords;  // block[lane] would put the block into memory
     return {{lane == 0 ? block[0] : lane == 1 ? block[1] : lane == 2 ? block[2] : block[3]}};
   } else {
     return {{block[0], block[1], block[2], block[3]}};
@@ -105,7 +105,7 @@ __global__ void take_step(Arrays<Moment> arrays, int64_t count, int64_t skew, co
   for (int64_t i = max(first, int64_t{0}); i < min(first + kWidth, count); ++i) update<1>(arrays, i, constants, scale);
 }
 
-// A slice may start at any element, but at the same one in every array. Those of bf16 are read 8 bytes at once.
+// A slice may start at any element, but at the same one in every array. Arrays of bf16 are read 8 bytes at once.
 template <class Moment>
 bool equally_skewed(const Arrays<Moment>& a) {
   const int64_t skew = skew_of(a.master);
@@ -114,8 +114,8 @@ bool equally_skewed(const Arrays<Moment>& a) {
          (a.updates == nullptr || skew_of(a.updates) == skew);
 }
 
-// Whether the elements of a thread are those of one block of Philox: slices of units are, which begin at a multiple of
-// UnitLayout::kAlignment.
+// Whether the elements of a thread are those of one Philox block. This holds for slices of units, which begin at a
+// multiple of UnitLayout::kAlignment.
 bool starts_at_a_block(const Arrays<float>&, int64_t) { return true; }
 bool starts_at_a_block(const Arrays<bf16>& a, int64_t skew) {
   static_assert(kVector == RoundingStream::kWords);

@@ -42,7 +42,7 @@ __device__ inline void load_matrices(uint32_t (&out)[4], const void* row) {
                : "memory");
 }
 
-// The same, each matrix transposed: out[i] holds elements (2 (lane % 4).., lane / 4) of matrix i (ldmatrix.x4.trans).
+// As load_matrices, transposed: out[i] holds elements (2 (lane % 4).., lane / 4) of matrix i (ldmatrix.x4.trans).
 __device__ inline void load_matrices_transposed(uint32_t (&out)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
@@ -57,7 +57,7 @@ __device__ inline void copy_async(void* shared, const void* global, bool valid) 
                "r"(valid ? 16 : 0)
                : "memory");
 }
-// The same for 4 bytes, through L1 (cp.async.ca).
+// copy_async for 4 bytes, through L1 (cp.async.ca).
 __device__ inline void copy_word_async(void* shared, const void* global, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)), "l"(global),
                "r"(valid ? 4 : 0)

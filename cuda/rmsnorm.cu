@@ -16,10 +16,10 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kResident = 768;      // minimum resident threads per SM in forward; more would spill on sm_80
-constexpr int kMaxRowBlocks = 512;  // in backward
+constexpr int kMaxRowBlocks = 512;  // of backward's grid
 constexpr int kMinBlockRows = 8;    // one per warp
 
-// The number of blocks that are resident at once, equal on each SM; at most `most`.
+// The number of blocks that are resident at once, equally many on each SM; at most `most`.
 template <class... Parameters>
 unsigned blocks_of_a_wave(void (*kernel)(Parameters...), int threads, int most) {
   int device = 0, processors = 0, resident = 0;
@@ -29,7 +29,7 @@ unsigned blocks_of_a_wave(void (*kernel)(Parameters...), int threads, int most) 
   return static_cast<unsigned>(std::min(most, processors * std::clamp(most / processors, 1, resident)));
 }
 
-// kSize of a block's kBlock threads work on a row; each has kVectors vectors of it, kSize apart.
+// A team: kSize of a block's kBlock threads, for one row. Each thread has kVectors vectors of the row, kSize apart.
 template <int kBlockThreads, int kTeamThreads, int kVectorsOfThread>
 struct Team {
   static constexpr int kBlock = kBlockThreads, kSize = kTeamThreads, kVectors = kVectorsOfThread;

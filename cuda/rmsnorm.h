@@ -10,7 +10,7 @@ namespace tokamak {
 
 // Rows of `width`: a token has `heads` consecutive rows, and tokens are `token` elements apart.
 struct NormRows {
-  int64_t count;  // of all tokens
+  int64_t count;  // rows of all tokens
   int64_t width;
   int64_t token;
   uint32_t heads = 1;

@@ -1,5 +1,5 @@
-// Rotary position embedding, in place on the query and key heads. One block per token. Each thread has one position of
-// a head in several heads, so it reads its cosines and sines once. Two memory accesses per element; the table's row
+// Rotary position embedding, in place on the query and key heads. One block per token. Each thread has the same pairs
+// of several heads, so it reads its cosines and sines once. Two memory accesses per element; the table's row
 // comes from L2.
 #include <limits>
 

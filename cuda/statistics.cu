@@ -72,7 +72,7 @@ struct Health {
   double non_finite = 0;
 };
 
-// Combines them over the block; one thread writes `out` (kStatistics).
+// Combines the threads' statistics over the block; one thread writes `out` (kStatistics).
 __device__ void write_health(const Health& mine, double* out) {
   __shared__ double partial[kStatistics][kThreads / kWarp];
   const double low = block_reduce<kThreads>(mine.min, partial[kMin], [](double a, double b) { return min(a, b); });
@@ -121,7 +121,7 @@ __global__ void health_of_share(const T* x, int64_t count, int64_t skew, const d
   }
 }
 
-// out (kMagnitudeBins) = the sum of the blocks' counts; one block of as many threads.
+// out (kMagnitudeBins) = the sum of the blocks' counts; one block of kMagnitudeBins threads.
 __global__ void add_magnitudes(const double* magnitudes, int64_t blocks, double* out) {
   double sum = 0;
   for (int64_t block = 0; block < blocks; ++block) sum += magnitudes[block * kMagnitudeBins + threadIdx.x];

@@ -1,6 +1,6 @@
 // Vector loads and stores of kWidth elements, converted to f32. kVecWidth<T> elements are one 16-byte access. Width 1
 // is for rows whose length or start is not a multiple of 16 bytes. An operation on arrays of two types may use 8- or
-// 32-byte accesses for one of them. pack and store round to T, once.
+// 32-byte accesses for one type. pack and store round to T, once.
 #pragma once
 
 #include <bit>

@@ -24,7 +24,7 @@ class CheckedFile {
   int64_t size() const { return size_; }
   const std::string& path() const { return path_; }
   int64_t blocks() const { return sums_.blocks(); }
-  void check_block(int64_t block) const;  // whether or not it has been checked before
+  void check_block(int64_t block) const;  // reads and checks the block again, even if it was checked before
 
  private:
   bool matches(const InputFile& file, int64_t block, uint64_t& found) const;

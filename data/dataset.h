@@ -17,9 +17,9 @@ using TokenStores = std::vector<std::unique_ptr<TokenStore>>;
 
 class Dataset {
  public:
-  // `stores` may have any format. `manifest` says what the tokens mean; its shards become the stores' infos, so its
-  // id() covers their identities. Error(kData) if ids do not fit the manifest's vocabulary, or that vocabulary does not
-  // fit the model's.
+  // `stores` may have any format. `manifest` says what the tokens mean; the constructor replaces its shards by each
+  // store's info(), so that id() covers all stores. Error(kData) if ids do not fit the manifest's vocabulary, or that
+  // vocabulary does not fit the model's.
   Dataset(std::string directory, Manifest manifest, TokenStores stores, int64_t vocab_size);
 
   const std::string& directory() const { return directory_; }
@@ -42,8 +42,8 @@ class Dataset {
   std::vector<int64_t> starts_;  // (stores + 1): the position of each store's first token, and the end
 };
 
-// The data set at `directory`, for a model of `vocab_size` rows; the place that chooses the stores' format. Opens no
-// file of tokens. `pool` must outlive the data set. Error(kData) if the manifest is missing or damaged, a shard's
+// The data set at `directory`, for a model of `vocab_size` rows. Chooses the stores' format. Opens no file of tokens.
+// `pool` must outlive the data set. Error(kData) if the manifest is missing or damaged, a shard's
 // file is missing or of a wrong size, or ids exceed the vocabulary.
 Dataset open_dataset(const std::string& directory, int64_t vocab_size, FilePool& pool);
 

@@ -16,7 +16,7 @@ class DatasetWriter {
   // its EOS and BOS ids are recorded only. A shard is closed when it has `shard_tokens`.
   DatasetWriter(std::string directory, Manifest head, int64_t shard_tokens);
 
-  // Error(kData) for an id outside [0, vocab_size). `text_bytes`: of the text that it was made of; 0: unknown.
+  // Error(kData) for an id outside [0, vocab_size). `text_bytes`: size of the text that became these ids; 0: unknown.
   void append(std::span<const int32_t> document, int64_t text_bytes = 0);
   Manifest finish();  // Error(kData) if there are no tokens; the manifest is written last
   int64_t tokens() const { return tokens_; }

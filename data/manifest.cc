@@ -80,7 +80,7 @@ Manifest manifest_from(const JsonValue& json) {
   m.vocab_size = json["vocab_size"].whole(1);
   const JsonValue tokenizer = json["tokenizer"];
   m.tokenizer = {tokenizer["name"].text(), tokenizer["xxh3_128"].text(), tokenizer["file"].text()};
-  // Read by commands and by a run: never a file of another directory.
+  // Commands and runs open this file, so it must not lie in another directory.
   if (!m.tokenizer.file.empty() && !is_file_name(m.tokenizer.file)) tokenizer["file"].refuse("expected a file name");
   m.eos_id = id_of(json["eos_id"]);
   m.bos_id = id_of(json["bos_id"]);

@@ -36,8 +36,8 @@ struct Manifest {
   int64_t tokens() const;
   int64_t documents() const;
   int32_t max_token_id() const;  // -1: no tokens
-  // A mean loss in nats per token of this set, as bits per byte of its text, which compares across tokenizers. BOS and
-  // EOS tokens count, as they do in the loss. Empty if text_bytes is unknown.
+  // A mean loss in nats per token of this set, as bits per byte of its text, which compares across tokenizers. Its
+  // tokens include BOS and EOS, as those of the loss do. Empty if text_bytes is unknown.
   std::optional<double> bits_per_byte(double nats_per_token) const;
   // The data set's identity: XXH3-128 of the canonical JSON of everything except `text_bytes`, `tool`, `created` and
   // the names of the tokenizer. It includes the shards' hashes, so sets with equal identities have the same tokens in

@@ -27,7 +27,7 @@ class Mixture {
   Mixture(std::span<const double> weights, std::span<const std::string> names);
 
   Draw at(int64_t k) const;                              // O(1)
-  int64_t count(int64_t source, int64_t samples) const;  // how many of samples [0, samples) come from there
+  int64_t count(int64_t source, int64_t samples) const;  // how many of samples [0, samples) come from `source`
   int64_t period() const { return period_; }
   const std::vector<int64_t>& parts() const { return parts_; }  // (sources), their sum is the period
 

@@ -1,7 +1,7 @@
 // A keyed shuffle of [0, n) without arrays. It is a balanced Feistel network on the smallest even number of bits that
 // holds n - 1. It repeats until the image is below n (cycle walking; Black and Rogaway, CT-RSA 2002). At most four
-// iterations are expected, as 2^bits <= 4n. Any n up to 2^62. The same n and key give the same order on every machine,
-// always.
+// iterations are expected, as 2^bits <= 4n. n may be as large as 2^62. The same n and key give the same order on every
+// machine.
 #pragma once
 
 #include <bit>

@@ -29,7 +29,7 @@ class SampleSource {
   // Opens `sources` (options.sources or options.validation). Error(kData): a damaged or short data set, ids beyond
   // vocab_size, two tokenizers. Error(kConfig): no sources, bad weights.
   SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed, int64_t vocab_size);
-  // The same of open data sets, one for each weight.
+  // As above, but with data sets that are already open, one for each weight.
   SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
                int64_t seed);
 

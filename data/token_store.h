@@ -27,7 +27,7 @@ class TokenStore {
   void read(int64_t first, int64_t vocab_size, std::span<int32_t> out) const;
 
   // Appends base + (p - first) for each position p in [first, first + count) at which a document begins, in ascending
-  // order. A position where several (empty) documents begin counts once.
+  // order. If several (empty) documents begin at one position, it appends that position once.
   virtual void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const = 0;
 
  private:

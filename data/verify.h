@@ -17,8 +17,8 @@ struct VerifyReport {
   std::vector<std::string> problems;  // one sentence each, with file and values; empty: the data set is valid
 };
 
-// `progress` is called periodically with the bytes read and the total. A fault in a shard is a line of the report;
-// Error(kData) only if there is no readable manifest.
+// `progress` is called periodically with the bytes read and the total. A fault in a shard becomes an entry of
+// `problems`. Throws Error(kData) only if there is no readable manifest.
 VerifyReport verify_dataset(const std::string& directory, const std::function<void(int64_t, int64_t)>& progress = {});
 
 }  // namespace tokamak

@@ -6,15 +6,15 @@
 
 TOKAMAK=${TOKAMAK:-build/tokamak}
 MAX_WITHOUT_PROGRESS=${MAX_WITHOUT_PROGRESS:-3} # restarts in a row that add no checkpoint
-SAVE_SECONDS=${SAVE_SECONDS:-240}               # from a request to stop until ranks that have not ended are killed
+SAVE_SECONDS=${SAVE_SECONDS:-240}               # seconds from a request to stop until it kills the remaining ranks
 
 launcher='' # process id while ranks run
 last_resort='' # process id of the timer that ends them
 stop=''     # the first signal that asked us to stop
-attempt=0   # of this script's starts
+attempt=0   # number of this script's current start
 attempts_before=0 # added to `attempt`, so that later starts of the series have greater numbers
 code=0      # of the last end of all ranks
-said=''     # "state" in status.json then, if that start has written it
+said=''     # "state" in status.json after that end, if that start wrote it
 why=started # the reason of the next start
 
 # A named series may span several jobs or calls; the time orders their starts.
@@ -32,7 +32,7 @@ run_directory() {
 
 # The run's directory is not trusted: another user or a damaged disk may have put anything there. These two functions
 # read its files. Bash evaluates a variable in arithmetic and in [[ -gt ]], including commands inside.
-contents() { [[ -f $1 ]] && head -c 65536 "$1" 2>/dev/null | tr -d '\000'; } # FILE: no pipe, which would block
+contents() { [[ -f $1 ]] && head -c 65536 "$1" 2>/dev/null | tr -d '\000'; } # FILE; reads no pipe, which would block
 number() { if [[ $1 =~ ^0*[0-9]{1,9}$ ]]; then echo $((10#$1)); else echo "$2"; fi; } # WORD OTHERWISE
 
 newest_step() { # of the committed checkpoints; 0 without any
@@ -42,9 +42,9 @@ newest_step() { # of the committed checkpoints; 0 without any
 
 status() { contents "$run/status.json" | sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p"; } # FIELD
 
-# read_status INCARNATION: the one that status.json named before this start. The run's own exit code overrides the
-# launcher's: mpirun ends with 1 after SIGTERM, srun with 137 if it had to kill the last ranks. The state of an older
-# start does not count: its "done" may be of fewer steps.
+# read_status INCARNATION: INCARNATION is the one that status.json named before this start. The run's own exit code
+# overrides the launcher's: mpirun ends with 1 after SIGTERM, srun with 137 if it had to kill the last ranks. The state
+# of an older start is ignored: its "done" may be of fewer steps.
 read_status() {
   said=''
   [[ $(status incarnation) != "$1" ]] || return 0

@@ -67,9 +67,9 @@ finish() { # finish CODE: prints where the time went and ctest's last line
   exit "$1"
 }
 
-required() { stage "$@" || finish 1; } # the later stages need it
+required() { stage "$@" || finish 1; } # the later stages need this one
 failed=0
-checked() { stage "$@" || failed=1; } # the others still run
+checked() { stage "$@" || failed=1; } # the later stages still run
 
 # Runs concurrently with the tests.
 sanitizers() {

@@ -1,5 +1,5 @@
-// Text to ids: normalise, split off user-defined symbols, split the rest into words that no merge can cross
-// (BpeRules::may_join), and look each word up in the cache before merging it.
+// Turns text into ids. It normalises the text and splits off user-defined symbols. It splits the rest into words that
+// no merge can cross (BpeRules::may_join), and looks each word up in the cache before merging it.
 #include "base/error.h"
 #include "base/utf8.h"
 #include "tokenizer/bpe_word.h"

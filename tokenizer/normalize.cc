@@ -17,7 +17,7 @@ char* append(char* out, std::string_view bytes) {
 
 std::string_view normalize(std::string_view text, DummyPrefix prefix, std::string& buffer) {
   if (text.empty()) return {};
-  const size_t most = 3 * (text.size() + 1);  // upper bound: all spaces, plus the prefix
+  const size_t most = 3 * (text.size() + 1);  // upper bound: every byte a space, and the prefix
   if (buffer.size() < most) buffer.resize(most);
   char* out = buffer.data();
   if (prefix == DummyPrefix::kAdd) out = append(out, kSpaceSymbol);

@@ -1,4 +1,4 @@
-// A tokenizer of any kind: text to token ids, and ids to text. `load_tokenizer` is the one way to read one.
+// A tokenizer of any kind: text to token ids, and ids to text. `load_tokenizer` reads one of any kind.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TokenizerInfo {
   std::string path;
   std::string hash;  // XXH3-128 of the file, 32 hexadecimal digits: the tokenizer's identity
   int64_t vocab_size = 0;
-  int32_t unk_id = -1;  // -1: it has none, likewise below
+  int32_t unk_id = -1;  // each of these ids is -1 if the tokenizer has no such token
   int32_t bos_id = -1;
   int32_t eos_id = -1;
 };
@@ -41,7 +41,7 @@ class Tokenizer {
   int32_t bos_id() const { return info_.bos_id; }
   int32_t eos_id() const { return info_.eos_id; }
 
-  // Both: Error(kData) for an id outside the vocabulary. The text has no control tokens (<s>, </s>).
+  // piece() and decode(): Error(kData) for an id outside the vocabulary. decode() leaves out control tokens.
   std::string_view piece(int32_t id) const;
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   virtual std::unique_ptr<Encoder> make_encoder() const = 0;  // the tokenizer must outlive it

@@ -1,5 +1,5 @@
 // Trains a tokenizer: SentencePiece's BPE trainer with the settings of Llama's tokenizer (identity normalisation, byte
-// fallback, digits apart, white space kept; <unk> 0, <s> 1, </s> 2). Same text and options: same bytes, on any machine.
+// fallback, single digits, white space kept; <unk> 0, <s> 1, </s> 2). Equal text and options give equal files anywhere.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Attention over cached keys and values, in f32 (split-K, as flash decoding). A block has up to kRows rows of a
-// sequence and a key-value head, and a part of kSplitKeys keys. A row is a new token and a head of the group. It reads
-// its keys once, 16 bytes per thread: this bounds decoding. A second kernel combines the parts of longer sequences.
+// sequence and a key-value head, and a part of kSplitKeys keys. A row is a new token and a head of the group. A block
+// reads its keys once, 16 bytes per thread: this bounds decoding. A second kernel adds the parts of longer sequences.
 // Decoding should take one read of the cache at the GPU's bandwidth. Example: Hkv 8, D 128, 8 sequences of 4096 tokens
 // in bf16 are 134 MB, 28 us at 4.8 TB/s. The split depends on the sequence alone, so a sequence has the same bits in
 // any batch.
@@ -65,7 +65,7 @@ struct Cached {
   }
 };
 
-// Block x: a new token; its keys and values are adjacent.
+// Block x copies the keys and values of new token x, which are adjacent.
 template <class T, int kWidth>
 __global__ void append(Cached<T> c) {
   const int64_t token = blockIdx.x;
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
   __syncthreads();
 
-  // For the sums: threads per key, each with kWidth features, and keys at a time.
+  // For the sums: the threads that share a key, with kWidth features each, and the keys that are read at once.
   const int across = dim / kWidth, at_once = kThreads / across;
   const int feature = static_cast<int>(threadIdx.x) % across * kWidth, mine = static_cast<int>(threadIdx.x) / across;
   Vec<kWidth> sums[kRows] = {};
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 }
 
-// Block (x, y): token x, head y. Parts beyond a token's keys have total 0; the order of the others is fixed.
+// Block (x, y) combines the parts of token x, head y, in a fixed order. Parts beyond the token's keys have total 0.
 template <class T>
 __global__ void join(Parts parts, T* out, int dim) {
   const int head = static_cast<int>(blockIdx.y), heads = static_cast<int>(gridDim.y);

@@ -43,7 +43,7 @@ std::string text_of(const AttentionGraphSpec& spec) {
 
 struct Plan {
   std::unique_ptr<AttentionGraph> graph;  // null if cuDNN has no plan
-  int64_t bytes = 0;                      // of workspace, all parts together
+  int64_t bytes = 0;                      // bytes of workspace, cuDNN's part included
   std::string why_not;
 };
 

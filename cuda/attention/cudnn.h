@@ -18,12 +18,12 @@ class CudnnAttention {
   static std::unique_ptr<CudnnAttention> make(int device, bool deterministic, std::string* why_not);
   virtual ~CudnnAttention() = default;
 
-  // Whether cuDNN supports these calls in a workspace of `room` bytes: bf16, and a plan that cuDNN accepts. Plans are
+  // Whether cuDNN supports these calls in a workspace of `room` bytes: they are bf16, and cuDNN has a plan. Plans are
   // built at the first request and kept. The decision uses host values only and never synchronises.
   virtual bool supports(const Attention& args, int64_t room) = 0;
   virtual bool supports(const AttentionBackward& args, int64_t room) = 0;
 
-  // Workspace for any call of such a run, for any documents.
+  // Bytes of workspace that suffice for every call of a run with this workload.
   virtual int64_t workspace_bytes(const Workload& workload) = 0;
 
   // Enqueues; `workspace` has the size that was passed to supports(), aligned to 256 bytes.

@@ -10,7 +10,7 @@ struct Tables {
   int64_t entries = 0;
 };
 
-// The call's own where it has enough entries for the slots, else made in `memory`. None for dense documents.
+// The call's own tables if they have enough entries, else new ones in `memory`. Dense documents have none.
 template <class Args>
 Tables tables_of(cudaStream_t stream, const AttentionGraphSpec& spec, const Args& args, std::byte* memory) {
   if (!spec.documents.ragged()) return {};

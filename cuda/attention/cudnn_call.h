@@ -27,7 +27,7 @@ class CallParts {
   int64_t end_ = 0;
 };
 
-// Enqueue on `stream`, which is the handle's. Documents match spec; ragged ones may be fewer than the slots.
+// Enqueues on `stream`, the handle's. The documents match `spec`; ragged documents may be fewer than its slots.
 void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph, const AttentionGraphSpec& spec,
                 const Attention& args, std::byte* workspace);
 void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph, const AttentionGraphSpec& spec,

@@ -13,7 +13,7 @@
 
 #include "cuda/attention/cudnn_layout.h"
 
-using cudnnHandle_t = struct cudnnContext*;  // as in cudnn.h, for files that only pass it on
+using cudnnHandle_t = struct cudnnContext*;  // as cudnn.h declares it, for files that only pass handles on
 
 namespace tokamak {
 
@@ -21,8 +21,8 @@ struct AttentionGraphSpec {
   DocumentBatch documents;
   HeadLayout heads;
   bool backward = false;
-  bool deterministic = false;  // of backward; forward always is
-  // Q, K and V as separate tensors, each (B, heads, T, D), instead of interleaved per token; out and dout likewise, and
+  bool deterministic = false;  // of backward; forward is always deterministic
+  // Q, K and V as separate tensors, each (B, heads, T, D), instead of interleaved per token; out and dout as well, and
   // the lse of both passes packed. This is cuDNN's preferred layout, as a baseline for measurements.
   bool separate_tensors = false;
 
@@ -45,7 +45,7 @@ struct AttentionPointers {
   void* qkv = nullptr;
   void* out = nullptr;
   void* lse = nullptr;   // dense: forward (Hq, N), backward packed (B, Hq, T); ragged: (N, Hq)
-  void* dout = nullptr;  // backward only, as dqkv
+  void* dout = nullptr;  // backward only, like dqkv
   void* dqkv = nullptr;
   std::array<void*, 4> own_keys = {};  // K, V, dK, dV, if spec.own_keys()
   void* tables = nullptr;              // DocumentTables::tables, for ragged documents

@@ -1,5 +1,5 @@
-// Lse and tables are a few kilobytes, bound by launch latency. Keys are memory-bound copies: 16 bytes per thread,
-// adjacent threads on adjacent addresses.
+// The kernels for lse and tables move a few kilobytes and are bound by launch latency. Those for keys are memory-bound
+// copies of 16 bytes per thread, with adjacent threads on adjacent addresses.
 #include "cuda/attention/cudnn_kernels.h"
 
 #include "cuda/cuda_ops.h"

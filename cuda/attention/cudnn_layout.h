@@ -17,7 +17,7 @@ namespace tokamak {
 struct DocumentBatch {
   int64_t count = 0;        // B
   int64_t length = 0;       // T
-  int64_t most_tokens = 0;  // of all documents together, if ragged; 0: dense
+  int64_t most_tokens = 0;  // tokens of all documents together if ragged; 0: dense
   bool ragged() const { return most_tokens > 0; }
   int64_t tokens() const { return ragged() ? most_tokens : count * length; }
   auto operator<=>(const DocumentBatch&) const = default;

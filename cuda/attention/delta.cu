@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256, kTokens = kThreads / kWarp;
 
-// Block (x, y): head y, tokens x kTokens .., one warp per token. Rows are (N, Hq), delta is (Hq, N).
+// Block (x, y) has head y and tokens from x kTokens on, one warp per token. Rows are (N, Hq), delta is (Hq, N).
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     row_products(const T* out, const T* dout, float* delta, int64_t tokens, int head_dim) {

@@ -64,7 +64,7 @@ __device__ Piece piece_of(const Problem<T>& problem, int slot) {
   }
   const int begin = cu[document], slots_before = begin / kRows + document;
   const auto end =
-      static_cast<int>(min(int64_t{cu[document + 1]}, problem.tokens));  // in bounds for any contents of cu
+      static_cast<int>(min(int64_t{cu[document + 1]}, problem.tokens));  // so that no contents of cu lead out of bounds
   return {begin, end - begin, (slot - slots_before) * kRows};
 }
 

@@ -92,7 +92,7 @@ __device__ void for_each_indexed(float (&sums)[kRowTiles][kBlocks][4], const Bod
     }
   }
 }
-// The same with body(x, row, column).
+// Calls body(x, row, column) for every element of a warp's part.
 template <int kRowTiles, int kBlocks, class Body>
 __device__ void for_each(float (&sums)[kRowTiles][kBlocks][4], const Body& body) {
   for_each_indexed(sums, [&](float& x, int i, int j, int e) { body(x, 16 * i + row_of(e), 8 * j + column_of(e)); });

@@ -23,7 +23,7 @@ class CudaGemm {
   CudaGemm(const CudaGemm&) = delete;
   CudaGemm& operator=(const CudaGemm&) = delete;
 
-  // args as Ops::gemm has checked them; `workspace` of kWorkspaceBytes, aligned to 256 bytes.
+  // `args` have passed the checks of Ops::gemm; `workspace` has kWorkspaceBytes, aligned to 256 bytes.
   void run(cudaStream_t stream, const Gemm& args, std::byte* workspace);
 
  private:

@@ -23,8 +23,8 @@ struct GemmProblem {
   int64_t m, n, k;            // D is (m, n)
   bool transpose_left;        // left is stored as (k, m)
   bool transpose_right;       // right is stored as (n, k)
-  bool bias;                  // in the epilogue
-  DType in, out;              // of left and right; of C, D and the bias
+  bool bias;                  // whether the epilogue adds a bias
+  DType in, out;              // dtype of left and right; dtype of C, D and the bias
   uint32_t left_alignment;    // of the addresses, in bytes: powers of two, kMaxAlignment at most
   uint32_t right_alignment;   //
   uint32_t added_alignment;   //

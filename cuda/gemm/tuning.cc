@@ -17,8 +17,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr int kRuns = 5;    // in a round: their sum counts
-constexpr int kRounds = 3;  // the best counts; one of each algorithm in turn, since a GPU at its power limit slows down
+constexpr int kRuns = 5;    // runs of an algorithm in a round, timed together
+constexpr int kRounds = 3;  // the shortest decides; each has all algorithms, since a GPU at its power limit slows down
 
 std::string cache_path(const RuntimeOptions& options) {
   int device = 0;
@@ -38,7 +38,7 @@ std::string cache_path(const RuntimeOptions& options) {
              options.nccl_max_ctas > 0 ? str("-without-", options.nccl_max_ctas, "-SMs") : "");
 }
 
-// Timing events, as the device has them.
+// The events before and after timed work.
 struct EventPair {
   EventPair() {
     TOKAMAK_CUDA(cudaEventCreate(&begin));
@@ -72,7 +72,7 @@ class TemporaryMemory {
   TemporaryMemory(const TemporaryMemory&) = delete;
   TemporaryMemory& operator=(const TemporaryMemory&) = delete;
 
-  void* data() const { return memory_; }  // null: the device has not so much
+  void* data() const { return memory_; }  // null: too little device memory
   size_t bytes() const { return bytes_; }
 
  private:
@@ -161,7 +161,7 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
   const auto fastest = std::min_element(times.begin(), times.end());
   const auto best = static_cast<size_t>(fastest - times.begin());
   const float least = *fastest, first = times.front();
-  if (std::isinf(least)) return algorithms.front();  // its own run will report the error
+  if (std::isinf(least)) return algorithms.front();  // the GEMM's real run will report the error
   log::info("GEMM ", key, ": algorithm ", best + 1, " of ", algorithms.size(), ", ",
             text_with_time(algorithms[best], least), ", ", fixed(100.0 * (double(first) / double(least) - 1.0), 1),
             "% faster than the heuristic's, ", text_with_time(algorithms.front(), first));

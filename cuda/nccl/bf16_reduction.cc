@@ -31,7 +31,7 @@ std::string NcclBf16Reduction::name() const {
   return inside_ ? str(inside_->name(), " and ", across_->name()) : all_.name();
 }
 
-// Each rank of the node receives the contributions to the slices of all ranks with its local rank in their nodes:
+// Each rank of the node receives the contributions to the slices of all ranks with its local rank in their nodes.
 void NcclBf16Reduction::exchange(const bf16* send, bf16* received, int64_t piece) const {
   const cudaStream_t stream = exchanges_.handle();
   const ncclComm_t comm = inside_ ? inside_->get() : all_.get();
@@ -74,8 +74,8 @@ void NcclBf16Reduction::sum(cudaStream_t stream, const Comm::ReduceScatter& args
                                  ncclSum, across_->get(), stream));
 }
 
-// The stream's order keeps two rounds in one set of buffers apart: round k + 2 is rounded after the sums of round k,
-// which have waited for its exchange.
+// Rounds k and k + 2 share a set of buffers. In stream order, round k + 2 is rounded after the sums of round k. These
+// have waited for the exchange of round k.
 void NcclBf16Reduction::run(cudaStream_t stream, const Comm::ReduceScatter& args) const {
   const int64_t length = args.slice.count();
   const ExchangeRounds rounds{ranks_, length};

@@ -27,8 +27,8 @@ class NcclBf16Reduction {
   NcclBf16Reduction(Comm& control, const NcclCommunicator& all, NcclShared& shared);
 
   void run(cudaStream_t stream, const Comm::ReduceScatter& args) const;
-  std::vector<const NcclCommunicator*> own() const;  // besides `all`
-  std::string name() const;                          // of those that it uses, for messages
+  std::vector<const NcclCommunicator*> own() const;  // those that it made, without `all`
+  std::string name() const;                          // of the communicators that it uses, for messages
 
  private:
   // A set of scratch: (ranks, piece) to send, then (ranks, piece) that have come.

@@ -37,7 +37,7 @@ std::string members(Comm& control, const NcclShared& shared) {
 
 size_t to_size(int64_t count) { return static_cast<size_t>(count); }
 
-// Two communicators, so that a slow reduction never delays the next gather. They are created and connected with the
+// A group has two communicators, so that a slow reduction delays no gather. They are created and connected with the
 // group, because they allocate GPU memory, which is measured later. The group of all ranks makes its two from unique
 // ids. Subgroups split theirs from those: gathers share resources only with gathers, and reductions only with
 // reductions.
@@ -51,7 +51,7 @@ class NcclComm final : public Comm {
     use_own();
   }
 
-  // The ranks of `parent` that give one color; `control` has them.
+  // The group of those ranks of `parent` that give one color; `control` has the same ranks.
   NcclComm(std::unique_ptr<Comm> control, const NcclComm& parent, int color, GroupStreams streams)
       : shared_(parent.shared_), control_(std::move(control)), group_(members(*control_, shared_)) {
     if (streams == GroupStreams::kTwo) own_gather_.emplace(*parent.gather_, color, *control_, group_);
@@ -60,7 +60,7 @@ class NcclComm final : public Comm {
     use_own();
   }
 
-  // All ranks of `parent`, by its communicators.
+  // The group of all ranks of `parent`, with the communicators of `parent`.
   NcclComm(std::unique_ptr<Comm> control, const NcclComm& parent)
       : shared_(parent.shared_),
         control_(std::move(control)),
@@ -70,7 +70,7 @@ class NcclComm final : public Comm {
         bf16_(parent.bf16_),
         connected_(parent.connected_) {}
 
-  // Before the group is used.
+  // Runs the first collectives; call it before the group is used.
   void connect() {
     const int64_t before = shared_.device.available_bytes();
     const Stopwatch watch;
@@ -135,7 +135,7 @@ class NcclComm final : public Comm {
   }
 
   void do_all_reduce(Stream& stream, Tensor x) override {
-    const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;  // Comm checks: no other
+    const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;  // Comm allows no other
     TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_->get(), handle(stream)));
   }
 
@@ -154,13 +154,13 @@ class NcclComm final : public Comm {
     if (own_bf16_) bf16_ = &*own_bf16_;
   }
 
-  std::unique_ptr<NcclShared> owned_;  // set in the group that the others were split from
+  std::unique_ptr<NcclShared> owned_;  // set only in the group from which the others were split
   NcclShared& shared_;
   std::unique_ptr<Comm> control_;
   std::string group_;  // "ranks 0 to 7"
   std::optional<NcclCommunicator> own_gather_, own_reduce_;
   std::optional<NcclBf16Reduction> own_bf16_;
-  // This group's own, or those of the group with the same ranks, which outlives this one.
+  // This group's own communicators, or those of another group with the same ranks, which outlives this group.
   const NcclCommunicator* gather_ = nullptr;
   const NcclCommunicator* reduce_ = nullptr;  // the same as gather_ if all collectives go on one stream
   const NcclBf16Reduction* bf16_ = nullptr;
@@ -170,7 +170,7 @@ class NcclComm final : public Comm {
 }  // namespace
 
 std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const RuntimeOptions& options, Precision reduce) {
-  const char* const named = std::getenv("NCCL_HOSTID");  // by the user; below, every rank may set one
+  const char* const named = std::getenv("NCCL_HOSTID");  // the user's; let_ranks_share_gpu() may set it below
   const std::string node = named != nullptr ? named : host_name();
   order_launches();
   if (options.deterministic) {

@@ -83,7 +83,7 @@ NcclCommunicator::NcclCommunicator(const NcclCommunicator& parent, int color, Co
     : shared_(parent.shared_), use_(parent.use_), name_(name_of(parent.use_, group)) {
   TOKAMAK_CHECK(color >= 0, color);
   TOKAMAK_CUDA(cudaDeviceSynchronize());  // NCCL splits no communicator that is at work
-  ncclConfig_t configured = config();     // not inherited
+  ncclConfig_t configured = config();     // a part does not inherit it
   const Stopwatch watch;
   TOKAMAK_NCCL(ncclCommSplit(parent.comm_, color, part.rank(), &comm_, &configured));
   made(part, watch.seconds());

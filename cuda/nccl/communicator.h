@@ -42,7 +42,7 @@ class NcclCommunicator {
   ncclComm_t get() const { return comm_; }
   NcclUse use() const { return use_; }
   const std::string& name() const { return name_; }  // "gathers of ranks 0 to 7"
-  NcclMemory::Member member() const;                 // of registered memory
+  NcclMemory::Member member() const;                 // this communicator, as NcclMemory needs it
 
  private:
   ncclConfig_t config() const;

@@ -18,9 +18,9 @@ struct ContributionPiece {
   int64_t piece = 0;
 };
 
-// full (ranks, slice) -> send (ranks, piece). 6 bytes per element.
+// full (ranks, slice) -> send (ranks, piece). Moves 6 bytes per element sent.
 void round_contributions(cudaStream_t stream, const float* full, bf16* send, const ContributionPiece& at);
-// received (ranks, piece) -> slice[begin, begin + piece). 2 ranks + 4 bytes per element of the piece.
+// received (ranks, piece) -> slice[begin, begin + piece). Moves 2 ranks + 4 bytes per element of the piece.
 void sum_contributions(cudaStream_t stream, const bf16* received, float* slice, const ContributionPiece& at);
 
 }  // namespace tokamak

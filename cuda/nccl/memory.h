@@ -32,7 +32,7 @@ class NcclMemory final : public ExchangedMemory {
     NcclForm form;  // kWindow if the library has windows
   };
   // Registers everything allocated since the last call with `members`. Collective over `control`, which contains all
-  // their ranks; each rank must have allocated the same.
+  // their ranks; each rank must have allocated buffers of the same sizes.
   void join(Comm& control, const std::vector<Member>& members);
   void leave(ncclComm_t comm) noexcept;  // before the communicator is destroyed
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kKeepTheUsers = 0;
 
-// "Ring", "ring,tree", "Tree;allreduce:ring": algorithms of all functions, then of single ones. "^NVLS" allows all
-// others.
+// "Ring", "ring,tree", "Tree;allreduce:ring": algorithms for all functions, then for single functions. "^NVLS"
+// allows all algorithms but NVLS.
 bool all_have_fixed_order(std::string algorithms) {
   std::replace(algorithms.begin(), algorithms.end(), ';', ',');
   for (const std::string& part : split(algorithms, ',')) {

@@ -14,8 +14,8 @@ std::string nccl_settings(const char* const* environment);
 void order_launches();
 
 // For runtime.deterministic: makes NCCL sum along rings, hence in the order of the ranks there. In a switch (NVLS,
-// CollNet, symmetric kernels with multicast) NCCL states no order. Call before any NCCL call. A warning if the user has
-// set NCCL_ALGO to more than algorithms of a fixed order; else "".
+// CollNet, symmetric kernels with multicast) NCCL states no order. Call before any NCCL call. Returns a warning if the
+// user's NCCL_ALGO allows algorithms without a fixed order; else "".
 std::string fix_order_of_sums();
 
 // Makes NCCL treat this process as a separate machine, so that it does not check whether ranks share a GPU. For ranks

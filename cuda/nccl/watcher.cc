@@ -51,7 +51,7 @@ void NcclWatcher::look() const {
     log::error("rank ", rank_, " on ", host_name(), ": NCCL: ", nccl_words(error, comm), " (", name, ")",
                "\n  hint: the rank that failed first says why; NCCL_DEBUG=INFO makes NCCL log more");
     log::flush();
-    // The others follow: comm/watch.h ends them, since a process is gone without disconnecting.
+    // The other ranks follow: comm/watch.h ends them, since a process is gone without disconnecting.
     std::_Exit(static_cast<int>(Kind::kComm));
   }
 }

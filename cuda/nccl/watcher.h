@@ -19,7 +19,7 @@ class NcclWatcher {
   NcclWatcher(const NcclWatcher&) = delete;
   NcclWatcher& operator=(const NcclWatcher&) = delete;
 
-  void watch(ncclComm_t comm, const std::string& name);  // of the communicator, for the message
+  void watch(ncclComm_t comm, const std::string& name);  // `name`: the communicator's, for the message
   void forget(ncclComm_t comm);                          // call before it is destroyed
 
  private:

@@ -25,7 +25,7 @@ class StagePool {
   StagePool& operator=(const StagePool&) = delete;
 
   void submit(Batch batch);
-  Batch take();  // waits for the oldest batch, with its dropped documents; rethrows its error
+  Batch take();  // waits for the oldest batch and returns all its documents, dropped or not; rethrows its error
   int64_t pending() const { return pending_; }
 
  private:

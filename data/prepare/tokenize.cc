@@ -59,7 +59,7 @@ void check_output(const std::string& path, Existing existing) {
   }
 }
 
-// Bytes of a file to text. Drops texts of white space.
+// Turns the bytes of a document into text. Drops texts of white space.
 class ParseStage final : public Stage {
  public:
   explicit ParseStage(std::string json_key) : json_key_(std::move(json_key)) {}
@@ -72,7 +72,7 @@ class ParseStage final : public Stage {
   std::string json_key_;
 };
 
-// Text to ids, with BOS before and EOS after. bos_id -1: without BOS.
+// Turns text into ids, with BOS before and EOS after. If bos_id is -1, there is no BOS.
 class EncodeStage final : public Stage {
  public:
   EncodeStage(const Tokenizer& tokenizer, int32_t bos_id)
@@ -156,7 +156,7 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
   const int64_t threads = options.threads > 0 ? options.threads : available_cores();
   StagePool pool(make_stages, threads);
   TextReader reader(files, options.max_document_bytes);
-  int64_t number = 0;  // of the next document to write; dropped ones count
+  int64_t number = 0;  // number of the next document to write; includes dropped documents
   const auto note = [&](const Document& document) {
     if (!document.faults.any()) return;
     const std::string& path = document.file->path;

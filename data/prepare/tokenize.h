@@ -59,7 +59,7 @@ struct TokenizeReport {
   int64_t documents = 0;           // written
   int64_t empty = 0;               // skipped: white space only
   int64_t bytes = 0;               // of the input files
-  std::vector<FileFaults> faults;  // of the files that have any, in their order
+  std::vector<FileFaults> faults;  // only of files with faults, in input order
   Manifest train;                  // the whole data set if nothing is held out
   std::optional<Manifest> validation;
 };
@@ -68,8 +68,8 @@ struct TokenizeReport {
 bool held_out(int64_t seed, int64_t number, double fraction);
 
 // Error(kData): unreadable text, a part without documents. Error(kConfig): options out of range, output directory in
-// use; of these only data sets are ever replaced. On any error nothing is left at `output`. `progress` is called after
-// each batch of about a megabyte.
+// use. Only a directory with a data set is ever replaced. After an error nothing is left at `output`. `progress` is
+// called after each batch of about a megabyte.
 TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& options,
                         const std::function<void(const TokenizeProgress&)>& progress = {});
 

@@ -9,11 +9,11 @@
 
 namespace tokamak {
 
-// Signs that a file is no text, or text of another system.
+// Bytes that plain text should not have: the file may be binary, or have line ends of Windows.
 struct TextFaults {
-  int64_t invalid_bytes = 0;  // not UTF-8; encoding replaces them
+  int64_t invalid_bytes = 0;  // not UTF-8; the encoder replaces each by U+FFFD
   int64_t nul_bytes = 0;
-  int64_t crlf_line_ends = 0;  // that became LF
+  int64_t crlf_line_ends = 0;  // pairs of CR LF, each replaced by LF
 
   bool any() const { return invalid_bytes > 0 || nul_bytes > 0 || crlf_line_ends > 0; }
   void operator+=(const TextFaults& other) {
@@ -26,10 +26,10 @@ struct TextFaults {
 struct Document {
   std::string text;                // the bytes as read, until parse_text()
   const TextFile* file = nullptr;  // its source, in the list of the reader
-  int64_t line = 0;                // of a .jsonl file, from 1
+  int64_t line = 0;                // line number in a .jsonl file, from 1
   TextFaults faults;
   std::vector<int32_t> ids;  // the tokens, once encoded
-  bool dropped = false;      // by a stage
+  bool dropped = false;      // a stage has dropped this document
 };
 
 }  // namespace tokamak

@@ -82,7 +82,7 @@ class Finder {
   std::vector<TextFile> files_;
   std::map<std::string, std::string> seen_;  // canonical path -> as given
   std::set<std::string> directories_;        // canonical
-  std::string second_way_;                   // the last link to one of these
+  std::string second_way_;                   // the last input or link that leads to one of them again
   int64_t left_out_ = 0;
   std::string first_left_out_;
 };

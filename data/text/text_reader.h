@@ -26,7 +26,7 @@ class TextReader {
   TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes);
 
   bool next(Document& document);                      // false after the last; skips texts of white space
-  int64_t bytes_read() const { return bytes_read_; }  // approximate: of the returned documents
+  int64_t bytes_read() const { return bytes_read_; }  // approximate: bytes of the documents read so far
 
  private:
   const std::vector<TextFile>& files_;
@@ -44,7 +44,7 @@ void parse_text(Document& document, const std::string& json_key);
 // The lines of all documents, without '\n'.
 class TextLines {
  public:
-  // `files` must outlive this. `json_key` as for parse_text.
+  // `files` must outlive this. `json_key` is that of parse_text().
   TextLines(const std::vector<TextFile>& files, std::string json_key);
 
   bool next(std::string& line);  // false after the last
@@ -53,7 +53,7 @@ class TextLines {
   TextReader reader_;
   std::string json_key_;
   Document document_;
-  size_t at_ = 0;  // the next line in document_.text; at its end or past it: none
+  size_t at_ = 0;  // offset of the next line in document_.text; none is left if it is at least the size
 };
 
 }  // namespace tokamak

@@ -20,7 +20,7 @@ MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
 
 
 class Failed(Exception):
-    """A program failed; code None: it timed out."""
+    """A program failed. If its code is None, it timed out."""
 
     def __init__(self, what, code, text):
         lines = [line.strip() for line in text.splitlines() if line.strip()]

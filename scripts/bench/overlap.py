@@ -101,7 +101,7 @@ class Bench:
 
     def measured(self, overlap, number):
         machine = self.place.file(f"machine{number}.json")
-        if not Path(machine).exists():  # in turn with the runs, so that both see the same other programs
+        if not Path(machine).exists():  # calibrated in turn with the runs, so that other programs disturb both equally
             self.on_hosts(["bench", "calibrate"], "calibration", "--output", machine, "--rounds", "3")
         found = self.trained(f"run{number}-{overlap}", overlap)
         plan = measure.predicted(self.harness, self.place, machine, 2, *self.overrides, f"parallelism.overlap={overlap}")

@@ -33,9 +33,9 @@ GPUS = {
     "H200": ("h200", "Hopper"),
     "B200": ("b200", "Blackwell"),
 }
-# The row with constants fitted on other programs; the rest of the generation has those of Tokamak's kernels.
+# The row whose constants were fitted on other programs. Other rows have constants of Tokamak's kernels.
 OF_OTHERS = {"Hopper": "H100-SXM-HBM2e-500W"}
-# Sources that reduce gradients in bf16 (published_runs.md); the others in f32.
+# Sources that reduce gradients in bf16 (published_runs.md). The others reduce them in f32.
 REDUCES_BF16 = ("MosaicML", "fms-fsdp", "Maximizing training throughput", "NVIDIA", "Supercharging training")
 # Sources whose attention kernels use no instruction newer than Ampere's: Triton's of 2023 (published_runs.md).
 NATIVE_ATTENTION = ("MosaicML",)
@@ -57,7 +57,7 @@ def whole(row, key):
 
 
 def gpu_of(row):
-    """The hardware table's name and the generation."""
+    """Returns (name in the hardware table, generation) of a GPU."""
     text = row["gpu"]
     if text in GPUS:
         return GPUS[text]
@@ -82,7 +82,7 @@ def published_of(row):
 
 
 def sharding_of(row):
-    """The keys of `parallelism`."""
+    """The overrides of `parallelism` for the row."""
     text = row["zero_or_parallel"].lower()
     if "RELATIVE ONLY" in row["notes"] or "WALL CLOCK ONLY" in row["notes"]:
         raise LeftOut("the source gives a ratio or a whole run only")
@@ -103,7 +103,7 @@ def sharding_of(row):
 
 
 def recompute_of(row):
-    """Part of the layers that recompute all."""
+    """The share of layers that recompute everything."""
     text = row["recompute"]
     if text == "none":
         return 0.0
@@ -116,7 +116,7 @@ def recompute_of(row):
 
 
 def network_of(row):
-    """For --network; None: the one that the GPU usually has."""
+    """The value of --network. None means the network that the GPU usually has."""
     if match := re.search(r"(\d+x\d+)Gb", row["network"]):
         return match[1] + "Gb"
     if match := re.match(r"([\d.]+) (Gb|Tb)/s", row["network"]):
@@ -204,7 +204,7 @@ class Predictor:
         return machine if others in (None, gpu) else {**machine, "efficiency": self.machine(others, row)["efficiency"]}
 
     def machine_file(self, row):
-        """The path of that file, written once."""
+        """Returns the path of that machine file, which is written once."""
         path = pathlib.Path(self.folder.name, row["gpu"] + ".json")
         with self.writing:
             if not path.exists():
@@ -278,7 +278,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="print every row in order, not the 20 worst")
     args = parser.parse_args()
     with open(args.file, newline="") as file:
-        # A missing column counts as an empty cell.
+        # A missing column is read as an empty cell.
         rows = [collections.defaultdict(str, {key: (value or "").strip() for key, value in row.items() if key})
                 for row in csv.DictReader(file)]
     predictor = Predictor(args.program)

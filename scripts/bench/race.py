@@ -32,8 +32,8 @@ START = {**{name: values[0] for name, values in CHOICES.items()}, "allocator": "
 TRIALS = {"cpu": [("compile", "none"), ("head", "chunked"), ("weights", "autocast"), ("allocator", "default")],
           "cuda": [("attention", "cudnn"), ("attention", "flash"), ("head", "chunked"), ("weights", "autocast"),
                    ("compile", "layers"), ("compile", "max-autotune")]}
-# "keep": glibc returns no memory, so pages are faulted in once, and PyTorch requests huge pages; on a GPU, expandable
-# segments.
+# "keep": glibc keeps freed memory, so pages are faulted in once, and PyTorch uses huge pages. On a GPU it is PyTorch's
+# expandable segments.
 ALLOCATOR = {"keep": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**26),
                       "THP_MEM_ALLOC_ENABLE": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
              "default": {}}
@@ -63,7 +63,7 @@ class Race:
         self.steps = options.steps or (10 if self.device == "cuda" else 2)
         self.overrides = [*options.overrides, f"runtime.backend={self.device}",
                           f"runtime.threads_per_rank={options.threads}"]
-        self.micro_batch = 0  # ours; reported by its first run
+        self.micro_batch = 0  # that of our program, which its first run reports
         self.torch_micro_batch = 0
         self.tried = []
 
@@ -77,7 +77,7 @@ class Race:
         return found
 
     def torch(self, chosen, warmup, steps, limit=None):
-        """Runs the baseline once. If our micro-batch does not fit its memory: twice as many of half the size."""
+        """Runs the baseline once. If it runs out of memory, it takes twice as many micro-batches of half the size."""
         micro_batch = self.torch_micro_batch or self.micro_batch
         while True:
             split = self.micro_batch // micro_batch

@@ -6,7 +6,7 @@ from statistics import median
 from measure import table
 
 LONGEST = 10
-DISTURBED = 0.1  # the page warns if other processes used this share of the cores
+DISTURBED = 0.1  # the page warns if other processes used more than this share of the cores
 
 
 def command_of(arguments):
@@ -40,7 +40,7 @@ def where_it_goes(rounds, isolated):
 
 
 def gemm_share(step, convention):
-    """FLOP/s of training, by this convention's count, over the GEMMs' FLOP/s at the model's shapes."""
+    """FLOP/s of training, counted by this convention of MFU, over the GEMMs' FLOP/s at the model's shapes."""
     return step["tokens_per_second"] * step[f"flops_per_token_{convention}"] / step["gemm_flops_per_second"]
 
 

@@ -36,7 +36,7 @@ def digest_of(value):
 
 
 def digests():
-    """{what: digest} of everything that this process's TOKAMAK computes."""
+    """{result's name: digest} of everything that the program TOKAMAK computes."""
     (harness,) = measure.tests_harness("harness")
     found = {}
     with harness.Workplace() as place:

@@ -72,7 +72,7 @@ class Bench:
         return [save["checkpoint/bytes"] / save["checkpoint/seconds"] / 1e6 for save in saves]
 
     def dd(self):
-        """MB/s of as many rounds of files as saves() writes, as many of them kept."""
+        """MB/s of dd, for as many rounds of files as saves() writes. It keeps as many old files."""
         rates = []
         mebibytes = self.size // self.options.ranks >> 20
         for save in range(self.options.saves):
@@ -94,7 +94,7 @@ class Bench:
             print(f"round {number + 1}, MB/s: {variant} " + " ".join(f"{rate:.0f}" for rate in found), flush=True)
             return found
 
-        self.saves()  # for the size
+        self.saves()  # the first save shows the size
         rounds = measure.in_turn(self.options.rounds, ["dd", "saves"], rates)
         dd, saves = (statistics.median(sum(rates, [])) for rates in rounds.values())
         print(f"writer: {self.size / 1e6:.0f} MB on {self.options.ranks} rank(s): median {saves:.0f} MB/s, dd {dd:.0f}: {saves / dd:.2f}")

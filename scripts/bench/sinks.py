@@ -32,12 +32,12 @@ def seconds_of(thread, process):
             if (task / "comm").read_text() == thread + "\n":
                 total += int((task / "schedstat").read_text().split()[0]) / 1e9
         except OSError:
-            continue  # it has just ended
+            continue  # the process or thread has just ended
     return total
 
 
 class Run:
-    """Trains on a core of its own."""
+    """A training on one core, which no other run uses."""
 
     def __init__(self, harness, place, name, core, *overrides):
         shutil.rmtree(place.run(name), ignore_errors=True)

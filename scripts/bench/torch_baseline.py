@@ -27,7 +27,7 @@ import time
 from printed_config import read_config
 
 OUT_OF_MEMORY = 3
-# The first of each is the default.
+# The first value of each option is the default.
 CHOICES = {"weights": ["bf16", "autocast"], "compile": ["whole", "layers", "max-autotune", "none"],
            "head": ["whole", "chunked"], "attention": ["auto", "cudnn", "flash"]}
 
@@ -123,7 +123,7 @@ def build(model, options, torch):
             layer.compile(**how)
         if options.head == "whole":
             head = torch.compile(head, **how)
-    elif options.compile != "none" and options.head == "chunked":  # its op does not support torch.compile
+    elif options.compile != "none" and options.head == "chunked":  # torch.compile does not support it
         body = torch.compile(llama, **how)
 
     def loss(ids, targets, cos, sin):

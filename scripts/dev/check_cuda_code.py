@@ -33,7 +33,7 @@ def own_tools():
 
 
 def find_tools():
-    """A folder that has both, or None."""
+    """Returns a folder that has both tools, or None."""
     on_path = shutil.which("cuobjdump")
     nvcc = shutil.which("nvcc")
     folders = [Path(on_path).parent] if on_path else []

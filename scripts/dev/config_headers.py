@@ -14,7 +14,7 @@ import sys
 
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 GIB = 2**30
-CPU_FLOPS = 300e9  # per second, sustained: assumed of 8 cores with AVX-512 or AMX
+CPU_FLOPS = 300e9  # sustained FLOP/s that we assume for 8 cores with AVX-512 or AMX
 
 RUNS = {  # config: (its title, ranks, the row of `tokamak plan --gpu`; None: a CPU)
     "quickstart": ("A first run: a small Llama on a laptop's CPU, on the data that scripts/quickstart.sh prepares.", 1, None),
@@ -32,7 +32,7 @@ RUNS = {  # config: (its title, ranks, the row of `tokamak plan --gpu`; None: a 
 def planned(program, path, ranks, *options):
     command = [program, "plan", path, "--ranks", str(ranks), "--json", *options]
     if "vocab_size" not in path.read_text():
-        command.insert(3, "model.vocab_size=4096")  # of the data set, which does not exist yet
+        command.insert(3, "model.vocab_size=4096")  # the vocabulary of its data set, which does not exist yet
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{path.name}: {done.stderr.strip()}")

@@ -60,7 +60,7 @@ CASES |= {
 FAMILIES = {"llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
             "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
             "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM)}
-ANGLES_ONLY = [name for name in CASES if name.startswith("llama_rope_")]  # f32 alone, and no AdamW
+ANGLES_ONLY = [name for name in CASES if name.startswith("llama_rope_")]  # recorded in f32 only, without AdamW
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -83,10 +83,10 @@ FREQUENCIES = [
     (64, 10000.0, 2048, 2048, {**YARN, "factor": 1.0}),
     (64, 10000.0, 3072, 3072, {**YARN, "factor": 1.5}),
     (64, 10000.0, 8192, 8192, {**YARN, "beta_fast": 3.0, "beta_slow": 3.0, "truncate": False}),  # low is high
-    (64, 10000.0, 64, 64, {**YARN, "original_max_position_embeddings": 16}),  # no turn of 32 is made: low is 0
+    (64, 10000.0, 64, 64, {**YARN, "original_max_position_embeddings": 16}),  # no frequency makes 32 turns, so low is 0
     (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 4, "beta_slow": 4.0}),  # nor 4: high < low
-    (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 6}),  # both are 0
-    (16, 8.0, 2048, 2048, {**YARN, "original_max_position_embeddings": 512}),  # beyond the head: high is its end
+    (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 6}),  # low and high are 0
+    (16, 8.0, 2048, 2048, {**YARN, "original_max_position_embeddings": 512}),  # high is cut to the end of the head
     (16, 500000.0, 131072, 8192, LLAMA3),
     (128, 500000.0, 131072, 8192, LLAMA3),
     (64, 10000.0, 131072, 8192, {**LLAMA3, "factor": 32.0, "low_freq_factor": 2.0, "high_freq_factor": 3.0,
@@ -155,7 +155,7 @@ def to_bf16(model):
 def record_adamw(model, ids, targets, out):
     """Trains `model` on the given batches, one step each; returns the order of the final norms."""
     decayed = [p for p in model.parameters() if p.dim() == 2]
-    norm_weights = [p for p in model.parameters() if p.dim() == 1]  # and biases
+    norm_weights = [p for p in model.parameters() if p.dim() == 1]  # has biases, too
     optimizer = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": ADAMW["weight_decay"]}, {"params": norm_weights, "weight_decay": 0.0}],
         lr=ADAMW["lr"], betas=tuple(ADAMW["betas"]), eps=ADAMW["eps"], foreach=False, fused=False)
@@ -226,7 +226,7 @@ def make_frequencies(directory):
         sizes = {"hidden_size": head_dim, "num_attention_heads": 1, "head_dim": head_dim}
         config = transformers.LlamaConfig(max_position_embeddings=longest, rope_parameters=rope_parameters(case), **sizes)
         rope = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(config)
-        rope(torch.zeros(1), torch.arange(length)[None])  # as of this length, which matters for dynamic
+        rope(torch.zeros(1), torch.arange(length)[None])  # sets the length, on which "dynamic" depends
         out[f"{i}/w"] = rope.inv_freq.clone()
         cases.append({**case, "length": length, "attention_factor": rope.attention_scaling})
     path = directory / "rope_frequencies.safetensors"

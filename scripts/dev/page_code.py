@@ -47,7 +47,7 @@ def definitions(path, name):
 
 
 def code(root, where, names):
-    """The definitions in this order; ValueError if one is not there, or several are."""
+    """The text of the named definitions, in this order. ValueError unless there is exactly one of each name."""
     files = [root / where] if (root / where).is_file() else sorted(
         path for path in (root / where).rglob("*") if path.suffix in SOURCES)
     if not files:
@@ -62,7 +62,7 @@ def code(root, where, names):
 
 
 def updated(root, page, problems):
-    """The page's text with every block as the sources have it."""
+    """The page's text, with every block replaced by the source's text."""
     text = page.read_text(encoding="utf-8")
 
     def block(marker):

@@ -19,8 +19,8 @@ GROWTH = 64 * 2**20
 
 
 def endurance(place, report):
-    """Masked training of the 8B shape for the rest of the time: clocks, memory, losses. Killed, since a checkpoint of
-    it takes minutes."""
+    """Trains the 8B shape on masked documents for the rest of the time and reports clocks, memory and losses. Then
+    kills it, since its checkpoint would take minutes."""
     with report.line(NAME):
         place.need_data()
         layers = steps.layers_that_fit(place)

@@ -7,7 +7,7 @@ import re
 from place import ended, json_lines
 from report import CUT, DEVICE_FAULT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, not_zero
 
-WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; time limit of one, and of the rerun that names a kernel
+WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; seconds of each; seconds of the rerun that names a kernel
 CUDNN_LIMIT = 85  # cuDNN makes some forty plans, up to a second each
 CONTACT_LIMIT, MOST_CONTACT = 20, 28  # of a case, and of the one that compares cuDNN with our kernels
 ON_GPU = "~[cpu]~[threads]~[contact]"  # without the CPU-only cases
@@ -57,7 +57,7 @@ def cases_of(family, environment):
 
 
 def families(place, report):
-    """With our own kernels."""
+    """Runs the families with our own attention kernels."""
     code, text = place.run("families", [place.test_cuda, "-#", "--list-tags"], 30)
     found = [family for family in re.findall(r"\[#(\w+?)_test\]", text) if family != "contact"]
     if not found:

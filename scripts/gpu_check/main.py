@@ -18,7 +18,7 @@ import place as places
 from report import FAILED, NOT_RUN, SKIPPED, WIDTH, Report, write_whole
 
 NOTHING_CHECKED = 77  # the exit code that ctest shows as skipped
-RESERVE = 0.04  # of the seconds, for kills, table and archive
+RESERVE = 0.04  # share of the seconds, for kills, table and archive
 SITTINGS, SECONDS = {"first": first.PARTS, "matrix": matrix.PARTS, "depth": depth.PARTS}, 570
 RUN = {part: run for sitting in SITTINGS.values() for part, (_, run) in sitting.items()}
 # A borrowed machine gives back a few files of 16 MiB.
@@ -81,7 +81,7 @@ def check(place, report, options, parts, scale):
         with place.part(part, max(1, most * scale)):
             try:
                 RUN[part](place, report)
-            except Exception as error:  # the other parts still count
+            except Exception as error:  # the other parts still run
                 report.add(part, FAILED, detail=f"the check itself: {error!r}")
                 (place.output / f"{part}-error.log").write_text(traceback.format_exc())
         keep(place, report, options)
@@ -141,8 +141,8 @@ def main():
         sys.exit(f"gpu_check: error: no {place.tokamak}; build it, or name a build with --build")
 
     def stop(number, _):
-        signal.signal(number, signal.SIG_IGN)  # once is enough
-        place.stop(f"stopped by {signal.Signals(number).name}")  # at once: threads wait for programs
+        signal.signal(number, signal.SIG_IGN)  # ignores further signals
+        place.stop(f"stopped by {signal.Signals(number).name}")  # ends all programs, since threads wait for them
         raise Stopped
 
     for number in (signal.SIGTERM, signal.SIGINT):

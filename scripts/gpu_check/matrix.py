@@ -9,7 +9,7 @@ from predictions import predict
 from report import FAILED, MEASURED, NOT_RUN, Ended, not_zero
 from steps import bench_step
 
-LIMIT = 20  # of one measurement
+LIMIT = 20  # seconds of one measurement
 SHAPE = ["llama-8b.yaml", "model.num_hidden_layers=4", "training.micro_batch_size=1", "training.global_batch_tokens=16384"]
 SMALL = ["llama-0.5b.yaml", "training.global_batch_tokens=65536"]
 GRAPHS_OFF = ["runtime.cuda_graphs=off"]
@@ -49,7 +49,7 @@ def again(place, report):
 
 
 def changes(place, report):
-    """Each change against the same step without it."""
+    """Measures each change against the same step without that change."""
     measured = functools.cache(lambda config, arguments: bench_step(
         place, f"without-{abs(hash((config, arguments))) % 10**6}", config, arguments, LIMIT))
     for number, (name, (config, *overrides), without, with_it, environment) in enumerate(CHANGES):
@@ -63,7 +63,7 @@ def changes(place, report):
             continue
         plans = [predict(place, report, f"change-{number}-{i}", config, [*overrides, *arguments]).get("tokens_per_second")
                  for i, arguments in enumerate((without, with_it)) if "--documents" not in arguments]
-        # Equal plans do not model the change.
+        # If both plans are equal, they do not model the change.
         known = len(plans) == 2 and all(plans) and plans[0] != plans[1]
         predicted = {"predicted": plans[1] / plans[0]} if known else {}
         report.add(f"change: {name}", MEASURED, f"{rates[0]:.0f} to {rates[1]:.0f} tokens/s, {rates[1] / rates[0]:.3f} x",

@@ -1,5 +1,5 @@
 """Paths in the source tree or in a bundle, the properties of this machine, and the programs that run. Each has its own
-session, a time limit and a log of its whole output. While a program cannot be killed, the GPU counts as lost."""
+session, a time limit and a log of its whole output. While a program cannot be killed, no other program uses the GPU."""
 import contextlib
 import datetime
 import json
@@ -25,7 +25,7 @@ TINY = ["model.hidden_size=128", "model.intermediate_size=192", "model.num_atten
 TINY_TRAINING = ["model.hidden_size=64", "model.intermediate_size=96", "model.num_attention_heads=1",
                  "model.num_hidden_layers=1", "data.sequence_length=32", "training.global_batch_tokens=128",
                  "training.micro_batch_size=4"]
-MACHINE_SECONDS = 16  # that `tokamak doctor` may take
+MACHINE_SECONDS = 16  # for `tokamak doctor`
 KILL_SECONDS = 10  # time for a killed process to exit; inside the driver it may not
 
 
@@ -101,7 +101,7 @@ class Place:
         return path
 
     def start(self, name, command, environment=None, base=None):
-        """`base`: the environment to extend, instead of that of our programs. None: it may not start."""
+        """`base`: the environment to extend, else that of our programs. Returns None if it may not start."""
         if self.stopped or self.lost:
             return None
         return self.launch(name, command, environment, base)
@@ -153,7 +153,7 @@ def session(leader):
         try:
             state, _, _, its_session = path.read_text(errors="replace").rsplit(")", 1)[1].split()[:4]
         except OSError:
-            continue  # it just ended
+            continue  # the process has just ended
         if its_session == str(leader) and state not in "ZX":
             found.append(int(path.parent.name))
     return found
@@ -161,7 +161,7 @@ def session(leader):
 
 def end_session(leader):
     """A process group is not enough: mpirun puts each rank in its own group."""
-    for _ in range(10):  # new ones may have started meanwhile
+    for _ in range(10):  # new processes may start meanwhile
         for pid in session(leader):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -205,7 +205,7 @@ def json_lines(path):
     return values
 
 
-# In a separate process: a driver in a bad state may hang.
+# Asks the driver in a separate process, since a driver in a bad state may hang.
 ASK_DRIVER = """import ctypes
 driver = ctypes.CDLL("libcuda.so.1")
 count, device, total, name = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t(), ctypes.create_string_buffer(100)

@@ -21,7 +21,7 @@ BEGIN, END = "<!-- GPU results, by scripts/gpu_check/publish.py -->", "<!-- end 
 HEAD = ("| GPU | 8B shape, T 8192 | the same, masked | 1.5B | 0.5B | checks | page |", "|---|---|---|---|---|---|---|")
 SIZES, HARDWARE = "src/backend/gpu_sizes.h", "src/plan/hardware.cc"
 ROUND = 2**27  # reserves are rounded up to 128 MiB
-MOVES_BYTES = ("rmsnorm", "swiglu", "adamw", "rope")  # operations, by the beginning of their names
+MOVES_BYTES = ("rmsnorm", "swiglu", "adamw", "rope")  # operations bound by bytes, by the beginning of their names
 
 
 def commit_of(facts):

@@ -18,7 +18,7 @@ TRAININGS = {**{f"training, {n} ranks against 1": [(n, STEPS)] for n in COUNTS},
              "resume, from 2 ranks to 4, against 1": [(2, HALF), (4, STEPS)]}
 LIMIT, SLOW = 60, 20  # seconds: limit of one run; limit of two ranks for trying four
 SHARED_LIMIT = 19
-TALK = {"NCCL_DEBUG": "INFO"}  # transports, versions, warnings: for the log
+TALK = {"NCCL_DEBUG": "INFO"}  # NCCL logs transports, versions and warnings
 OTHER_MPI = "rank(s): this mpirun is not of the MPI that the program is built with"
 # As in the bundle's tokamak-env: Open MPI refuses root without both variables.
 MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -50,7 +50,7 @@ class Runs:
         return self.place.run(log, command, limit, {**self.environment, **(environment or {})})
 
     def train(self, name, legs):
-        """Ended if it did not finish."""
+        """Trains. Raises Ended if the run does not finish."""
         folder = self.place.scratch(name)
         for n, stop in legs:
             expect(*self.run(f"{name}-{stop}", n, training(

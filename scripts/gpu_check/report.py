@@ -10,7 +10,7 @@ MISSED = "below goal"    # a speed goal, which does not fail the check
 MEASURED = "measured"    # a number without a bar
 NOT_RUN, SKIPPED = "not run", "skipped"
 WIDTH = 100  # columns of the table
-OFF = 0.15   # share of the prediction: a line further off needs an explanation
+OFF = 0.15   # share of the prediction; a larger difference needs an explanation
 
 USAGE, DEVICE, DEVICE_FAULT, UNSUPPORTED = 2, 5, 8, 9  # exit codes of the program (src/base/error.h)
 LOST = "lost"  # instead of an exit code: not started, because time ran out or the GPU does not respond
@@ -29,7 +29,7 @@ def does_not_fit(code, text):
 
 
 def kind_of(code, text=""):
-    """The kind of an error in words."""
+    """Describes the kind of an error in words."""
     if code == DEVICE and (does_not_fit(code, text) or OUT_OF_MEMORY.search(text)):
         return "the plan does not fit" if does_not_fit(code, text) else "out of memory"
     return KINDS.get(code, f"exit {code}")
@@ -50,7 +50,7 @@ class Ended(Exception):
 
 
 def write_whole(path, text):
-    """At once: a killed check leaves the old file or the new one."""
+    """Writes the file as a whole: a killed check leaves the old file or the new one."""
     part = f"{path}.part"
     with open(part, "w", encoding="utf-8") as file:
         file.write(text)

@@ -1,4 +1,4 @@
-"""Our kernels under compute-sanitizer: memcheck, and races in shared memory."""
+"""Runs our kernels under compute-sanitizer: memcheck, and racecheck for shared memory."""
 import glob
 import os
 import re

@@ -11,9 +11,9 @@ from sampler import Sampler, clocks
 CONFIG = "llama-8b.yaml"
 OVERRIDES = ["model.num_hidden_layers=1", "training.micro_batch_size=1", "training.global_batch_tokens=16384"]
 ATTENTION = ("attention", "attention_backward")
-OF_COPY = {"rmsnorm": 0.8, "swiglu": 0.8, "adamw": 0.8}  # by prefix of the operation's name
+OF_COPY = {"rmsnorm": 0.8, "swiglu": 0.8, "adamw": 0.8}  # goals as shares of copy bandwidth, by name's prefix
 GEMM_GOAL, NATIVE_GOAL = 0.95, 0.50
-MASKED = 1500  # tokens of a document on average, of masked training
+MASKED = 1500  # tokens mean tokens of a document in masked training
 EMULATED = "the emulator takes minutes for the large GEMM that all are compared with"
 # The error of `runtime.attention: cudnn` without cuDNN: the check continues without it.
 NO_CUDNN = "runtime.attention is cudnn:"
@@ -26,7 +26,7 @@ def number(record, key):
 
 
 def rate(operation, work):
-    """FLOP/s or bytes/s of an operation."""
+    """Returns the FLOP/s or bytes/s of an operation."""
     amount, seconds = number(operation, work), number(operation, "seconds")
     return amount / seconds if amount and seconds else None
 
@@ -128,7 +128,7 @@ def kernel(report, name, operation, copy, ceiling, prediction):
 
 
 def attention(report, native, cudnn, why, verdict, predicted, slow):
-    """Forward and backward: cuDNN's, and our own kernels against it."""
+    """Measures forward and backward of cuDNN's attention, and compares our own kernels with it."""
     for name in ATTENTION:
         theirs, ours = (found.get("operations", {}).get(name) for found in (cudnn, native))
         best = by_cudnn(report, name, theirs, predicted, why, verdict)
@@ -136,7 +136,7 @@ def attention(report, native, cudnn, why, verdict, predicted, slow):
 
 
 def masked(report, found, why, verdict):
-    """Attention of random documents, which are ragged for cuDNN."""
+    """Measures attention within documents of random length, which cuDNN gets as ragged tensors."""
     documents = found.get("attention_shape", {}).get("documents")
     for name in ATTENTION:
         by_cudnn(report, name, found.get("operations", {}).get(name), {}, why, verdict, ", masked",

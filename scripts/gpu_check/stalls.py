@@ -12,7 +12,7 @@ SHORT, LONG = 10, 30  # steps; 10 cover every shape and create all upload buffer
 # A step may wait for past events: its outcome is read when the next step is queued, and an upload buffer is reused
 # after its last copy is complete. Neither stalls the GPU.
 BY_DESIGN = ("cudaEventSynchronize", "cuEventSynchronize")
-SEEN = ("cudaMalloc", "cudaStreamSynchronize")  # in every run, outside its steps
+SEEN = ("cudaMalloc", "cudaStreamSynchronize")  # calls that every run makes outside its steps
 
 
 def stalls(place, report):
@@ -27,7 +27,7 @@ def stalls(place, report):
 
 
 def check_able(place):
-    """Ended if counting is impossible."""
+    """Raises Ended if calls cannot be counted."""
     if not place.call_counter.exists():
         raise Ended(NOT_RUN, f"no {place.call_counter}")
     place.need_data()

@@ -8,7 +8,7 @@ from report import FAILED, MEASURED, NOT_RUN, Ended, does_not_fit, not_zero
 from sampler import Sampler, clocks
 from speed import EMULATED, MASKED, bench, number
 
-MICRO_BATCH = 8192  # tokens, of a sequence
+MICRO_BATCH = 8192  # tokens: one sequence
 SHAPE = ["training.micro_batch_size=1", f"training.global_batch_tokens={2 * MICRO_BATCH}"]
 MORE = 8  # micro-batches, as many as users have: the update is a smaller share
 FEWER = 4  # layers of the second model, so that the difference is of layers alone
@@ -143,7 +143,7 @@ def calibrate(place, report):
 
 
 def layers_that_fit(place):
-    """How many layers of the 8B shape."""
+    """How many layers of the 8B shape fit on the GPU."""
     free = [float(gpu["memory.free"]) * 2**20 for gpu in ask_gpu("memory.free") if gpu["memory.free"].isdigit()]
     free = 8 * 2**30 if place.emulated else free[0] if free else ask_driver()[1]
     code, text = place.run("plan", [

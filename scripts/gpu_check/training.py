@@ -32,7 +32,7 @@ def training(place, folder, backend, dtype, stop, *overrides, deterministic=True
 
 
 def train(place, name, backend, dtype, stop, limit, *overrides, fresh=True, deterministic=True):
-    """That training, run here; (exit code, output)."""
+    """Runs that training and returns (exit code, output)."""
     name = name.replace(" ", "-")
     folder = place.scratch(name) if fresh else place.output / name
     return place.run(f"{name}-{stop}", training(place, folder, backend, dtype, stop, *overrides,
@@ -40,7 +40,7 @@ def train(place, name, backend, dtype, stop, limit, *overrides, fresh=True, dete
 
 
 def trained(place, name, dtype, stop, limit, *overrides, what="", **options):
-    """On the GPU; Ended if it does not save at that step."""
+    """Trains on the GPU. Raises Ended if it does not save at that step."""
     expect(*train(place, name, "cuda", dtype, stop, limit, *overrides, **options), SAVED, what)
 
 
@@ -91,8 +91,8 @@ def curves(place, report):
 
 
 def learns(place, report):
-    """A training with default options: masked documents, nothing deterministic, graphs as `auto` decides. Its loss
-    falls as the CPU's does."""
+    """A training with default options: masked documents, not deterministic, graphs as `auto` decides. Its loss must
+    fall as the CPU's does."""
     name, fall = f"{LEARNING} steps, default options", TINY_FALL if place.emulated else FALL
     bar, tolerance = f"the loss falls by {fall:g} nats", CURVES["bf16"][2]
     with report.line(name, bar):

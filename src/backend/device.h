@@ -40,10 +40,10 @@ class Stream {
   void wait(const Event& event);  // later work on this stream starts after the event
   void synchronize();             // the host waits; never inside a training step
 
-  // Host work in stream order, for devices in host memory: collectives between CPUs. An exception of the work reaches
-  // those who wait for the stream.
+  // Host work in stream order, for devices in host memory: collectives between CPUs. Whoever waits for the
+  // stream gets an exception of the work.
   virtual void run_on_host(std::function<void()> work) { work(); }
-  virtual bool has_own_thread() const { return false; }  // in which run_on_host's work runs
+  virtual bool has_own_thread() const { return false; }  // which runs the work of run_on_host
 
   const char* name() const { return name_; }
   const std::vector<Observer*>& observers() const;
@@ -51,7 +51,7 @@ class Stream {
  protected:
   virtual void do_record(Event& event) = 0;
   virtual void do_wait(const Event& event) = 0;
-  virtual bool blocks_host(const Event&) const { return false; }  // do_wait would wait, not enqueue
+  virtual bool blocks_host(const Event&) const { return false; }  // whether do_wait would block the host
   virtual void do_synchronize() = 0;
 
  private:
@@ -102,7 +102,7 @@ class Device : public Allocator {
   virtual int64_t total_bytes() const = 0;      // total memory
   virtual int64_t available_bytes() const = 0;  // free for a plan
   virtual int64_t used_bytes() const = 0;       // in use by this process (CPU) or by all processes (GPU)
-  // Estimated bytes that this process uses outside of any plan: before a plan is made, and later (reserved).
+  // Estimated bytes that this process uses outside of any plan: before a plan is made (startup), and later (reserve).
   virtual int64_t startup_bytes() const { return 0; }
   virtual int64_t reserve_bytes() const { return 0; }
   virtual int64_t peak_bytes() const = 0;  // maximum of used_bytes, as far as the device records it

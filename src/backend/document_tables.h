@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// Positions in bytes from the first offset.
+// Positions of the tables' rows, in bytes from their beginning.
 struct DocumentTableLayout {
   int64_t entries = 0;  // R
   int64_t widths[DocumentTables::kOffsets] = {};
@@ -20,7 +20,7 @@ struct DocumentTableLayout {
   int64_t bytes() const { return lengths_at() + entries * int64_t{sizeof(int32_t)}; }
 };
 
-// Offsets are i64: tokens times width pass 2^31.
+// Offsets are i64, because tokens times width may exceed 2^31.
 TOKAMAK_HOST_DEVICE inline int64_t document_offset(const int32_t* cu_seqlens, int64_t documents, int64_t entry,
                                                    int64_t width) {
   return int64_t{cu_seqlens[entry < documents ? entry : documents]} * width;

@@ -58,7 +58,7 @@ TOKAMAK_HOST_DEVICE inline int piece_of(const AdamWConstants& k, int64_t i, int 
   return from;
 }
 
-// Updates one element and returns its new master weight. g: gradient times kGradScale; decay: that of its group.
+// Updates one element and returns its new master weight. g: gradient times kGradScale; decay: k.decay of its group.
 TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float decay, float master, float& m, float& v,
                                               float g) {
   m = k.beta1 * m + k.one_minus_beta1 * g;
@@ -88,7 +88,7 @@ TOKAMAK_HOST_DEVICE inline std::array<uint32_t, RoundingStream::kWords> rounding
   return rng_formulas::block_at(block, stream.step, stream.key);
 }
 
-// The moments of an element, from its word.
+// Rounds the moments of an element by its random word.
 TOKAMAK_HOST_DEVICE inline bf16 round_exp_avg(float m, uint32_t word) {
   return round_at_random(m, static_cast<uint16_t>(word & 0xFFFFu));
 }

@@ -21,12 +21,12 @@ using OpArguments = std::variant<std::monostate TOKAMAK_OPS(TOKAMAK_POINTER)>;
 struct Call {
   CallKind kind = CallKind::kOperation;
   const char* name = "";   // "gemm", "all_gather", "copy to device"
-  const char* label = "";  // which call of that name: "qkv forward"
+  const char* label = "";  // says which call of that name: "qkv forward"
   double flops = 0;
   Operands operands;
-  int ranks = 1;         // of a collective's group
+  int ranks = 1;         // number of ranks in a collective's group
   int stride = 1;        // distance in the run between neighbours of that group
-  double exchanged = 0;  // bytes that this rank sends in a collective; it receives as many
+  double exchanged = 0;  // bytes that this rank sends in a collective; it receives equally many
   OpArguments arguments;
 
   double bytes() const { return operands.bytes(); }  // lower bound of device memory traffic

@@ -105,7 +105,7 @@ void expect_cached(const Args& args) {
   expect({"cu_seqlens", s.cu_seqlens}, DType::kI32, {s.slots.count() + 1});
 }
 
-// Number of (query, key) pairs if every document had the maximum length: only the device knows the documents' ends.
+// Number of (query, key) pairs if every document had the maximum length. (Only the device knows the true lengths.)
 inline double causal_pairs(int64_t tokens, int64_t max_length) { return 0.5 * double(tokens) * double(max_length + 1); }
 
 inline double product(std::initializer_list<int64_t> factors) {

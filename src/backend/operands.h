@@ -22,7 +22,7 @@ struct Operand {
 
   int64_t bytes() const { return (touched < 0 ? tensor->bytes() : touched) * (access == Access::kReadWrite ? 2 : 1); }
   bool may_be(const Operand& other) const;
-  bool is_positive() const;  // a factor, or the square or root of something: random values make no sense
+  bool is_positive() const;  // a factor, square or root, for which a negative value makes no sense
 };
 
 class Operands {

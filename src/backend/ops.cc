@@ -1,5 +1,5 @@
-// Each operation once: checks of its arguments as ops.h states them, the observers, the backend's method. check()
-// returns the FLOPs of the operation's GEMMs.
+// The public method of each operation checks the arguments as ops.h states them, notifies the observers and calls the
+// backend. check() returns the FLOPs of the operation's GEMMs.
 #include "backend/ops.h"
 
 #include "backend/observer.h"

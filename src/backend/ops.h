@@ -114,8 +114,8 @@ struct QkNorm {
 
 // As RmsNormBackward, per head. The gradient of the values is unchanged.
 struct QkNormBackward {
-  Tensor dqkv;       // (N, (Hq + 2 Hkv) D) act, in and out: gradient of QkNorm's out, then of its qkv
-  Tensor qkv;        // as in QkNorm; not normalised
+  Tensor dqkv;       // (N, (Hq + 2 Hkv) D) act: on entry the gradient of QkNorm's out, on return of its qkv
+  Tensor qkv;        // as in QkNorm: the input
   Tensor q_weight;   //
   Tensor k_weight;   //
   Tensor rstd;       //
@@ -124,13 +124,13 @@ struct QkNormBackward {
   HeadLayout heads;
 };
 
-// The positions of documents in the tensors of attention. All layers and both passes need the same, so a micro-batch
-// has them computed once. Each row of `tables` has R entries: entry i < S is document i's, the others are empty
+// The positions of documents in the tensors of attention. All layers and both passes need the same tables,
+// computed once a micro-batch. Each row of `tables` has R entries: entry i < S is document i's, the others are empty
 // documents at the end of all tokens. An offset is the number of elements before the document, where a token has
 // `width` of them: offset_i = cu[min(i, S)] width; length_i = cu[i+1] - cu[i] for i < S, else 0
 struct DocumentTables {
-  // R i64 offsets each (little-endian): of rows as in qkv, out, the keys alone, lse transposed. Widths: (Hq + 2 Hkv) D,
-  // Hq D, Hkv D, Hq.
+  // R i64 offsets each (little-endian), into tensors with a row per token: qkv, out, the keys alone, lse transposed.
+  // Their widths are (Hq + 2 Hkv) D, Hq D, Hkv D and Hq.
   enum Offsets : int64_t { kQkvRows, kQueryRows, kKeyRows, kLseRows, kOffsets };
   static constexpr int64_t kRows = 2 * kOffsets + 1;  // of i32: the offsets, then one row of lengths
 
@@ -142,7 +142,7 @@ struct DocumentTables {
 // Causal softmax attention within each document, without materialising a T x T matrix (Dao et al. 2022).
 // Query head h uses key-value head h / (Hq / Hkv). For tokens t >= s of one document:
 // S = scale q_t . k_s;  lse_t = log sum_s exp S;  out_t = sum_s exp(S - lse_t) v_s
-// In bf16 the weights exp(S - lse), and dS in backward, may be rounded to bf16 before their GEMMs (as dlogits below).
+// In bf16 the weights exp(S - lse), and dS in backward, may be rounded to bf16 before their GEMMs.
 struct Attention {
   Tensor qkv;         // (N, (Hq + 2 Hkv) D) act, queries and keys rotated
   Tensor cu_seqlens;  // (S + 1) i32: document d is [cu[d], cu[d+1]); cu[0] = 0, cu[S] = N; empty documents allowed
@@ -224,7 +224,7 @@ struct LinearCrossEntropy {
   Tensor targets;     // (N) i32 in [0, V), or -1
   Tensor token_loss;  // (N) f32: loss_n, 0 for ignored rows
   Tensor sums;        // (kStepSums) f64: kSumLoss, kSumZLoss, kSumTargets accumulated
-  Tensor dhidden;     // (N, C) act; empty: forward only
+  Tensor dhidden;     // (N, C) act; empty: forward only, no gradients
   Tensor dweight;     // (V, C) f32, written as `write` says; empty exactly if dhidden is
   Write write = Write::kAccumulate;
   float z_weight = 0.0f;
@@ -242,7 +242,7 @@ enum StepControl : int64_t {
 
 // From globally reduced sums: norm = sqrt(squared gradients) / targets.
 // kGradScale = min(1, max_norm / (norm + 1e-6)) / targets (max_norm 0: 1 / targets). kMeanLoss and kMeanZLoss are
-// per target. kApply = 1, or 0 (and kGradScale 0) if norm or one of these losses is not finite in f32.
+// per target. kApply = 1, or 0 (and kGradScale 0) if norm, kMeanLoss or kMeanZLoss is not finite in f32.
 struct ControlStep {
   Tensor sums;     // (kStepSums) f64
   Tensor control;  // (kStepControls) f32
@@ -257,7 +257,7 @@ struct ControlStep {
 // Moments may be bf16. Then m and v are computed in f32 from the stored ones, and the master takes those f32 values.
 // Then each is rounded at random (base/bf16.h): rounding to nearest would lose every change below 2^-9 of a moment.
 struct AdamW {
-  // The elements from the end of the group before it (the first: from 0) to its own; may be empty.
+  // The elements from the previous group's `end` (0 for the first group) to its own `end`; may be empty.
   struct Group {
     int64_t end = 0;
     double weight_decay = 0;
@@ -276,13 +276,13 @@ struct AdamW {
 
   Tensor master;              // (n) f32, in and out
   Tensor exp_avg;             // (n) f32 or bf16, in and out: m
-  Tensor exp_avg_sq;          // (n) as exp_avg, in and out: v
+  Tensor exp_avg_sq;          // (n) dtype of exp_avg, in and out: v
   Tensor grad;                // (n) f32
   Tensor weights;             // (n) bf16: master rounded; may be empty
   Tensor control;             // (kStepControls) f32
   std::vector<Group> groups;  // ascending; the last one ends at n
   Tensor updates = {};        // (n) f32, may be empty; may be grad itself
-  Rounding rounding = {};     // of bf16 moments
+  Rounding rounding = {};     // used if the moments are bf16
   // In double: 1 - beta2 from an f32 beta2 is wrong in the fifth digit.
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, bias1 = 1, bias2 = 1;
 };
@@ -296,8 +296,8 @@ struct SumSquares {
 // Statistics of a tensor; all f64, in this order. Non-finite values are counted and excluded from all else. If no
 // finite value exists, the first three are inf, -inf and 0.
 enum Statistic : int64_t { kMin = 0, kMax = 1, kSquares = 2, kNonFinite = 3, kStatistics = 4 };
-// The count of values by magnitude: [0] counts zeros, [b] those with floor(log2 |x|) = kLowestMagnitude + b - 1. The
-// first of these bins has smaller ones, too, and the last one greater ones.
+// The count of values by magnitude: [0] counts zeros, [b] those with floor(log2 |x|) = kLowestMagnitude + b - 1. Bin
+// 1 also counts smaller values, and the last bin greater ones.
 inline constexpr int64_t kMagnitudeBins = 64;
 inline constexpr int kLowestMagnitude = -48;
 struct Statistics {
@@ -366,7 +366,7 @@ struct RandomNormal {
 // Declares the methods of a backend.
 #define TOKAMAK_OVERRIDE_OP(name, Args) void do_##name(Stream& stream, const Args& args) override;
 
-// The largest shapes of a run; they determine the size of the shared scratch memory. Empty: GEMMs alone.
+// The largest shapes of a run; they determine the size of the shared scratch memory. All empty: GEMMs alone.
 struct Workload {
   int64_t tokens = 0;  // N of a micro-batch
   int64_t hidden = 0;  // C

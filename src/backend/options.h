@@ -45,7 +45,7 @@ struct RuntimeOptions {
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
   AutoInt threads_per_rank;
   bool deterministic = false;
-  int64_t ranks_per_gpu = ranks_per_gpu_variable();  // not a key
+  int64_t ranks_per_gpu = ranks_per_gpu_variable();  // not a key of the config
   int64_t nccl_max_ctas = 0;
   int64_t nccl_warm_up = int64_t{64} << 20;
   std::string machine = "auto";

@@ -7,7 +7,7 @@ namespace tokamak {
 namespace {
 
 struct PeakRow {
-  const char* name;  // prefix of the driver's name; the first match counts
+  const char* name;  // prefix of the driver's name; the first matching row is used
   double bf16;       // TFLOP/s
   double f32;        //
 };
@@ -17,11 +17,11 @@ constexpr PeakRow kPeaks[] = {
     {"NVIDIA B200", 2250, 75},                 // "NVIDIA HGX B200" data sheet
     {"NVIDIA GB200", 2500, 80},                // "NVIDIA GB200 NVL72" product page, per GPU
     {"NVIDIA H200 NVL", 835.5, 60},            // "NVIDIA H200 Tensor Core GPU" data sheet
-    {"NVIDIA H200", 989.5, 67},                // the same
+    {"NVIDIA H200", 989.5, 67},                // "NVIDIA H200 Tensor Core GPU" data sheet
     {"NVIDIA GH200", 989.5, 67},               // "NVIDIA GH200 Grace Hopper Superchip" data sheet
     {"NVIDIA H100 PCIe", 756, 51},             // "NVIDIA H100 Tensor Core GPU" data sheet
-    {"NVIDIA H100 NVL", 835.5, 60},            // the same
-    {"NVIDIA H100", 989.5, 67},                // the same, SXM
+    {"NVIDIA H100 NVL", 835.5, 60},            // "NVIDIA H100 Tensor Core GPU" data sheet
+    {"NVIDIA H100", 989.5, 67},                // "NVIDIA H100 Tensor Core GPU" data sheet, SXM
     {"NVIDIA H800", 989.5, 67},                // an H100 SXM with a slower NVLink
     {"NVIDIA A100", 312, 19.5},                // "NVIDIA A100 Tensor Core GPU" data sheet
     {"NVIDIA A800", 312, 19.5},                // an A100 with a slower NVLink

@@ -17,7 +17,7 @@ struct PlannedDevice {
   int64_t reserve_bytes = 0;
 };
 
-// `sizes` gives the operations' needs: workspace, rows of logits.
+// `sizes` says what the operations need: bytes of workspace, rows of a chunk of logits.
 Backend make_plan_backend(const PlannedDevice& device, std::unique_ptr<Ops> sizes);
 
 }  // namespace tokamak

@@ -20,7 +20,7 @@ class Timeline final : public Observer {
 
   struct Entry {
     CallKind kind;
-    std::string title, text;  // of the Call
+    std::string title, text;  // Call::title(), Call::text()
     const char* stream;       // name of the stream
     double flops, bytes, exchanged;
     double begin, end;            // on the device, in seconds since `start`

@@ -1,4 +1,4 @@
-// Checked sums and products of counts from files. Real ones never overflow; a file that overflows is refused.
+// Checked sums and products of counts from files. Real counts never overflow; a file that overflows is refused.
 #pragma once
 
 #include <cstdint>

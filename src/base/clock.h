@@ -14,7 +14,7 @@ std::string utc_timestamp();  // "2026-01-31T12:34:56Z"
 
 int64_t unix_milliseconds();                              // since 1970
 std::string utc_text(int64_t milliseconds);               // since 1970; "2026-01-31T12:34:56.789Z"
-std::optional<int64_t> parse_utc(std::string_view text);  // of utc_timestamp() and utc_text(), to milliseconds
+std::optional<int64_t> parse_utc(std::string_view text);  // inverse of utc_timestamp() and utc_text()
 
 class Stopwatch {
  public:

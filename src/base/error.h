@@ -21,7 +21,7 @@ enum class Kind : int {
   kNumerics = 7,     // loss or gradients not finite, too often; corrupted data
   kDeviceFault = 8,  // a device failed in use: illegal access, trap, an error of its libraries
   kUnsupported = 9,  // a device or driver refuses an option: a graph that it cannot capture
-  kStopped = 75,     // saved and wants to be started again (EX_TEMPFAIL)
+  kStopped = 75,     // the run has saved and should be started again (EX_TEMPFAIL)
 };
 
 class Error : public std::exception {
@@ -40,8 +40,8 @@ class Error : public std::exception {
   std::string hint_;
 };
 
-// Ends the run: throws Error, caught at the end of a process: main, cli/run_context, and comm/collective_error, which
-// makes all ranks end in the same way.
+// Ends the run by throwing Error. main and cli/run_context catch it at the end of a process. comm/collective_error
+// catches it to make all ranks end in the same way.
 [[noreturn]] void fail(Kind kind, std::string what, std::string hint = "");
 
 // As fail, with the operating system's reason for errno appended to `what`.

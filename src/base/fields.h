@@ -7,7 +7,7 @@
 //   }
 //
 // Kinds of field: bool, int64_t (takes human counts: "250B", "64Ki"), double (takes "5%"), std::string, an enum with
-// enum_names(), and std::array / std::vector of those. Also another options struct, a vector of structs, and the
+// enum_names(), and std::array / std::vector of these types. Also another options struct, a vector of structs, and the
 // quantities below.
 #pragma once
 

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// For write_behind: enough in flight for a disk's full speed, and short on a slow one.
+// For write_behind: enough bytes in flight for a disk's full speed, and a short wait for them on a slow one.
 constexpr int64_t kStartedAtOnce = int64_t{4} << 20;
 constexpr int64_t kUnderWay = int64_t{64} << 20;
 
@@ -97,7 +97,7 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-// An error here would not be repeated by fsync. A file system without the call is not an error.
+// A later fsync would not repeat an error, so this reports it. A file system without the call is not an error.
 void OutputFile::write_behind() {
   const auto range = [&](int64_t begin, int64_t end, unsigned flags) {
     if (begin == end || ::sync_file_range(fd_.get(), begin, end - begin, flags) == 0) return;

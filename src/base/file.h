@@ -63,8 +63,8 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  // Starts to write back, and waits until only a window is in flight. The final sync() is then short, and a writer on a
-  // slow disk advances in small steps. Not durable.
+  // Starts to write new data back, and waits until little of it is in flight. The final sync() is then short, and a
+  // writer on a slow disk advances in small steps. The data is not durable yet.
   void write_behind();
   void sync();   // fsync; a failed fsync is final for this file: write a new one, never retry
   void close();  // checked, unlike the destructor's
@@ -88,7 +88,7 @@ std::string open_problem(int error);
 
 bool exists(const std::string& path);
 bool is_directory(const std::string& path);
-std::filesystem::file_status entry_at(const std::string& path);  // of the entry itself, without following a link
+std::filesystem::file_status entry_at(const std::string& path);  // the type of the entry itself; follows no link
 // Whether any user may replace entries of a directory: writable by others, without the sticky bit.
 bool is_writable_by_all(const std::string& directory);
 
@@ -103,7 +103,7 @@ void remove_tree(const std::string& path, Kind kind);
 void sync_directory(const std::string& path, Kind kind);
 std::string parent_directory(const std::string& path);   // "." if there is none
 bool is_file_name(std::string_view name);                // a valid name of a directory's entry, with room for a suffix
-int64_t free_bytes(const std::string& path, Kind kind);  // of its file system, to this user
+int64_t free_bytes(const std::string& path, Kind kind);  // free space of its file system for this user
 
 // Writes path.tmp-<process>, syncs and renames it: after a crash the file has the old text or the new. One of several
 // writers wins.

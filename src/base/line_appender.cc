@@ -31,7 +31,7 @@ int64_t torn_bytes(int fd) {
   return info.st_size;
 }
 
-// The bytes removed; -1 if the file still ends inside a line.
+// Removes a torn last line. Returns the bytes removed; -1 if the file still ends inside a line.
 int64_t cut_torn_line(int fd) {
   const int64_t torn = torn_bytes(fd);
   struct stat info {};

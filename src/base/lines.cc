@@ -19,7 +19,7 @@ bool LineReader::fill() {
 
 bool LineReader::next(std::string& line, int64_t most) {
   line.clear();
-  bool any = false;  // a last line without '\n' counts, if it has a byte
+  bool any = false;  // a last line without '\n' is a line if it has a byte
   while (at_ < block_.size() || fill()) {
     any = true;
     const char* begin = block_.data() + at_;

@@ -18,7 +18,7 @@ class LineReader {
   // False at the end of the file. Error(kData) if a line is longer than `most` bytes: a sparse file of NULs is one
   // line.
   bool next(std::string& line, int64_t most = kLongestLine);
-  int64_t line_number() const { return line_number_; }  // of the line last read, from 1
+  int64_t line_number() const { return line_number_; }  // number of the line last read, from 1
   const std::string& path() const { return file_.path(); }
 
  private:
@@ -26,8 +26,8 @@ class LineReader {
 
   InputFile file_;
   std::string block_;
-  size_t at_ = 0;       // in block_
-  int64_t offset_ = 0;  // of what follows block_ in the file
+  size_t at_ = 0;       // the next line begins here in block_
+  int64_t offset_ = 0;  // where in the file the next block begins
   int64_t line_number_ = 0;
 };
 

@@ -77,18 +77,18 @@ class TerminalSink : public spdlog::sinks::ansicolor_stderr_sink_mt {
   }
 
   std::mutex live_mutex_;
-  std::string live_;   // as it was given
+  std::string live_;   // the latest argument of show_live_line()
   std::string shown_;  // the visible part on the terminal
 };
 
-// Patterns of terminal and file, which is read weeks later. `rank`: "[3] ", or "".
+// Sets the patterns of lines. The file's have the date, since it is read weeks later. `rank`: "[3] ", or "".
 void set_patterns(spdlog::logger& logger, const std::string& rank) {
   logger.sinks().front()->set_pattern("%H:%M:%S %^%l%$ " + rank + "%v");
   logger.sinks().back()->set_pattern("%Y-%m-%d %H:%M:%S %l " + rank + "%v");
 }
 
-// The file of also_to; until it is set, the newest lines are kept for it. Each line is one append, since other
-// processes write there too.
+// The file of also_to(). Until it is set, `early_` holds the newest lines for it. Each line is one append, since other
+// processes write to the file, too.
 class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void open(const std::string& path) {
@@ -129,7 +129,7 @@ class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
   std::string path_;  // "" until set
   Descriptor fd_;
   std::deque<std::string> early_;
-  std::atomic<bool> rotates_ = false;  // in one process; the others go on writing to the renamed file
+  std::atomic<bool> rotates_ = false;  // true in one process; others go on writing to the renamed file
 };
 
 // spdlog's registry owns the logger; we hold only the name.

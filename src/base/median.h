@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-// The mean of the middle two if the number is even; 0 of none.
+// The mean of the middle two if the number is even; 0 if there are no values.
 inline double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

@@ -9,7 +9,7 @@
 namespace tokamak {
 
 int thread_count();                  // threads that parallel_for uses
-void set_thread_count(int threads);  // whole process; also what oneDNN then uses
+void set_thread_count(int threads);  // of the whole process, oneDNN included
 std::string affinity();              // the cores of this process, as text for comparison
 int available_cores();               // cores this process may run on (its affinity mask)
 

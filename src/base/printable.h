@@ -8,12 +8,12 @@
 
 namespace tokamak {
 
-// One line of at most `limit` characters, then "...". Line breaks become \n, \r or \t; other control characters,
-// invalid UTF-8 and direction marks become \x1b or \u202e.
+// One line of at most `limit` characters, then "...". Line breaks and tabs become \n, \r or \t. Other control
+// characters, invalid UTF-8 and direction marks become escapes such as \x1b or \u202e.
 std::string printable(std::string_view foreign, size_t limit = 80);
 
-// Any length, with line breaks: the log applies it to each message. Lines after the first begin with at least two
-// spaces, so that they cannot pass for messages.
+// As printable(), but of any length and with line breaks; the log applies it to each message. Lines after the first
+// begin with at least two spaces, so that they cannot pass for messages.
 std::string printable_lines(std::string_view text);
 
 }  // namespace tokamak

@@ -169,7 +169,7 @@ std::vector<std::string> loaded_libraries() {
 void open_standard_files() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    // The lowest free number is this one.
+    // open() returns the lowest free number, which is fd.
     if (::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) return;
   }
 }

@@ -1,5 +1,5 @@
 // The formulas of rng.h, shared by the CPU (rng.cc) and CUDA (cuda/random.cu). Both compile them without contraction of
-// a * b + c, so that their bits agree. Other code may use Philox, which has integers only.
+// a * b + c, so that their bits agree. Other code may use only Philox, which computes with integers.
 #pragma once
 
 #include <array>

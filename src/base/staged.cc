@@ -87,8 +87,8 @@ void StagedOutput::remove_leftovers() const {
 
 void StagedOutput::commit() {
   if (what_ == What::kDirectory) sync_directory(staging_, kind_);
-  // A directory can only replace an empty one. The old one's temporary name does not look like a leftover: a crash
-  // between the two renames must not lose both.
+  // A rename replaces only an empty directory, so the old one is renamed first. Its new name is not that of a leftover,
+  // so that a crash between the two renames does not lose both.
   const std::string old = str(path_, ".old-", process_name());
   const bool replaces = what_ == What::kDirectory && existing_ == Existing::kReplace && exists(path_);
   if (replaces) rename_path(path_, old, kind_);

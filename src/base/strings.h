@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-// As operator<< prints it. Text and integers, the bulk of messages and recorded calls, avoid a stream.
+// Appends `value` as operator<< prints it. Text and integers, the bulk of messages and recorded calls, avoid a stream.
 template <class Value>
 void append(std::string& out, const Value& value) {
   if constexpr (std::is_convertible_v<const Value&, std::string_view>) {

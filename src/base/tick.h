@@ -1,5 +1,5 @@
-// Called during long work, every few megabytes or milliseconds, so that a watchdog can distinguish slow from stuck.
-// From any thread; may be empty.
+// A function that long work calls every few megabytes or milliseconds, from any thread. So a watchdog can distinguish
+// slow work from stuck work. It may be empty.
 #pragma once
 
 #include <functional>

@@ -4,7 +4,7 @@ namespace tokamak {
 
 namespace {
 
-// The bytes that a lead byte announces (0: not a lead byte), and the smallest code point that needs as many.
+// The bytes that a lead byte announces (0: not a lead byte), and the smallest code point that needs so many bytes.
 struct Lead {
   int64_t length;
   char32_t smallest;

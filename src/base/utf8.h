@@ -1,5 +1,5 @@
-// UTF-8 by SentencePiece's rules: no overlong forms, no surrogates, nothing above U+10FFFF; an invalid sequence counts
-// byte by byte.
+// UTF-8 by SentencePiece's rules: no overlong forms, no surrogates, nothing above U+10FFFF; an invalid sequence is
+// read byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ constexpr std::string_view kReplacementChar = "\xEF\xBF\xBD";  // U+FFFD
 
 struct Utf8Char {
   char32_t code;   // kInvalidUtf8 if the bytes are not a character
-  int64_t length;  // bytes it takes; 1 for an invalid byte
+  int64_t length;  // in bytes; 1 for an invalid byte
 };
 
 // The character at the start of `text`, which is not empty.

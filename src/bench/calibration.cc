@@ -20,7 +20,7 @@ constexpr int64_t kSlices[] = {int64_t{1} << 12, int64_t{1} << 17, int64_t{1} <<
 constexpr int64_t kWarmups = 2;
 constexpr int64_t kLeastRounds = 7;  // other processes disturb a collective more than an operation
 constexpr int64_t kBeyondCaches = int64_t{128} << 20;
-constexpr int64_t kBeside = 4;  // collectives of either kind that run while operations are timed
+constexpr int64_t kBeside = 4;  // gathers, and as many reductions, that run while operations are timed
 
 class Exchanges {
  public:

@@ -35,7 +35,7 @@ class GenerateBenchmark {
 
   GenerateTimes run() {
     std::vector<GenerateTimes> rounds;
-    prefill();  // kernels are made, memory is touched
+    prefill();  // a first call compiles kernels and touches memory
     for (int64_t round = 0; round < options_.rounds; ++round) {
       GenerateTimes times{.options = options_};
       times.weight_bytes = weight_bytes();
@@ -62,7 +62,7 @@ class GenerateBenchmark {
     return watch.seconds();
   }
 
-  // The fastest copy within this device's memory: memcpy, or a kernel.
+  // Makes the fastest copy within this device's memory, by memcpy or by a kernel.
   void copy() {
     if (device_.uses_host_memory()) {
       device_.copy_to_host(stream_, from_, to_.data());
@@ -95,7 +95,7 @@ class GenerateBenchmark {
     }
   }
 
-  // Like generation: the host reads the logits of each token before the next one.
+  // Decodes as generation does: the host reads the logits of each token before the next one.
   void decode() {
     std::vector<int32_t> slots(options_.sequences);
     std::iota(slots.begin(), slots.end(), 0);
@@ -107,7 +107,7 @@ class GenerateBenchmark {
     }
   }
 
-  // The GEMMs of one prompt without the head, which takes only its last token.
+  // Returns the GEMMs of one prompt. It leaves out the head, which takes only the prompt's last token.
   std::vector<RecordedGemm> gemms_of_prompt() {
     StepRecorder recorder;
     {

@@ -79,7 +79,7 @@ OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& o
   for (const Timed& operation : operations) times.ops.push_back({.name = operation.name, .flops = operation.flops});
   const auto medians = medians_in_turn(options.rounds, operations.size(), [&](size_t i) {
     replay.prepare(operations[i].call);
-    replay.seconds(0);  // kernels are loaded, algorithms chosen
+    replay.seconds(0);  // a first call loads kernels and chooses algorithms
     times.ops[i].bytes = replay.bytes();
     return replay.seconds(kSecondsPerRound);
   });

@@ -19,8 +19,8 @@ struct OpTime {
 struct OpTimes {
   double copy_rate = 0;   // bytes read and written per second
   double gemm_rate = 0;   // FLOP/s of a large square GEMM
-  int64_t documents = 0;  // of attention: how many
-  int64_t length = 0;     // and how long at most
+  int64_t documents = 0;  // in attention's micro-batch
+  int64_t length = 0;     // tokens of the longest document
   double attended = 0;    // tokens that a token attends to, on average
   HeadLayout heads;
   std::vector<OpTime> ops;

@@ -13,7 +13,7 @@ namespace tokamak {
 struct ReplayOptions {
   int64_t vocab = 0;                // token ids and targets are below it
   std::vector<int32_t> cu_seqlens;  // document boundaries of a micro-batch; positions follow from them
-  // Calls cycle through copies of the operands, of so many bytes in all: in a step, most have left the caches.
+  // Calls cycle through copies of the operands of this size in all, since in a step most have left the caches.
   int64_t spread_bytes = 0;  // 0: one copy
 };
 
@@ -32,7 +32,7 @@ class Replay {
   // Lays out and fills the operands of `call`, which is timed from now on. Operands that were one tensor are one again.
   // Flat state (the optimizer's) is cut to a length that is still far beyond any cache.
   void prepare(const OperationValue& call);
-  double bytes() const;  // that it reads and writes
+  double bytes() const;  // that a call reads and writes
   // Returns the seconds of one call: a mean over at most 100 calls, as many as take about `least` seconds. Over many
   // calls the first launch and the last wait hardly matter.
   double seconds(double least);
@@ -52,7 +52,7 @@ class Replay {
   size_t next_ = 0;
 };
 
-constexpr double kSecondsOfGemm = 0.01;  // of a GEMM in a round
+constexpr double kSecondsOfGemm = 0.01;  // for which a round repeats each GEMM
 std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms);
 
 // Measures each of `count` things once per round, and returns their medians. A disturbance of a second or two then

@@ -43,7 +43,7 @@ class Benchmark {
     for (int64_t i = 0; i < kRecording; ++i) seconds_of_step();
   }
 
-  double attended() const { return attended_; }  // of every step
+  double attended() const { return attended_; }  // the same in every step
 
   Profile profile() {
     Device& device = *engine_.backend().device;
@@ -77,7 +77,7 @@ PlannedBenchmark plan_benchmark(const RunConfig& config, const GlobalBatch& batc
         plan_run(cut, batch, mesh, backend, PlanFor::kBenchmark, memory.total - bytes, memory.available - bytes);
     BatchShape& shape = planned.run.shape;
     if (micro_batches > 0) shape.sequences_per_rank = micro_batches * shape.micro_batch;
-    cut.training.micro_batch_size = {shape.micro_batch};  // decided without the benchmark
+    cut.training.micro_batch_size = {shape.micro_batch};  // decided as without the benchmark's memory
     RunConfig resolved = cut;
     resolved.activation_checkpoint = planned.run.activation_checkpoint;
     DryRun dry(resolved, batch, mesh.world().size(), INT64_MAX, PlanFor::kBenchmark);
@@ -103,7 +103,7 @@ StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options
 
   StepBenchmark result;
   result.tokens_per_step = options.shape.sequences_per_rank * options.shape.length * engine.mesh().data().size();
-  for (const RecordedGemm& gemm : gemms) seconds_of(gemm, 0);  // kernels are made at their first use
+  for (const RecordedGemm& gemm : gemms) seconds_of(gemm, 0);  // a first call loads kernels
   benchmark.warm_up();
   const auto medians = medians_in_turn(options.rounds, gemms.size() + 1, [&](size_t i) {
     return i < gemms.size() ? seconds_of(gemms[i], kSecondsOfGemm) : benchmark.seconds_of_step();

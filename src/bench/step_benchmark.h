@@ -20,7 +20,7 @@ struct StepBenchmark {
   double step_seconds = 0;       // median
   int64_t tokens_per_step = 0;
   double attended = 0;                                 // tokens that a token attends to, on average (TokenFlops::done)
-  std::vector<std::pair<RecordedGemm, double>> gemms;  // with the rate of each
+  std::vector<std::pair<RecordedGemm, double>> gemms;  // with the FLOP/s of each
   Profile profile;                                     // of one step
 };
 
@@ -28,13 +28,13 @@ struct StepBenchmarkOptions {
   BatchShape shape;
   int64_t rounds = 3;
   int64_t mean_document = 0;        // RandomBatchOptions::mean_document
-  std::vector<RecordedGemm> gemms;  // of a step (gemms_of)
+  std::vector<RecordedGemm> gemms;  // the step's, from gemms_of()
 };
 
-// The run as training plans it, without what only training needs (PlanFor). Activations that fill the memory
-// (kept_bytes: auto) leave the benchmark its share, and on a CPU also fill the memory of a snapshot.
+// The run as training plans it, without what only training needs (PlanFor). With kept_bytes: auto, activations leave
+// the benchmark its memory, and on a CPU also fill what training needs for its snapshot.
 struct PlannedBenchmark {
-  PlannedRun run;                   // with so many micro-batches in a step; 0: as configured
+  PlannedRun run;                   // with `micro_batches` in a step; 0: as configured
   std::vector<RecordedGemm> gemms;  // of a step
   MemoryPlan plan;                  // of the run and of the benchmark
 };

@@ -109,7 +109,7 @@ void Checkpointer::begin_save(const TrainingPoint& point, const ShardPlace& plac
   TOKAMAK_CHECK(!job.units.empty(), "step ", point.state.step, " is not committed, and there is nothing to write");
   job.bytes = check_writers(job);
   try {
-    do_on_rank_zero(comm_, [&] { committer_.expect_space(job.bytes); });  // before any rank has taken some of it
+    do_on_rank_zero(comm_, [&] { committer_.expect_space(job.bytes); });  // before a rank takes some of the space
   } catch (const SharedError& error) {
     job.problem = error.what();
     return;
@@ -221,7 +221,7 @@ void Checkpointer::choose_to_read(Job& job) noexcept {
   try {
     job.to_read = committer_.unread(job.point.state.step, setup_.options.keep_latest);
   } catch (const std::exception& error) {
-    log::warning(error.what());  // then nothing is removed this time
+    log::warning(error.what());  // after an error nothing is removed this time
   }
 }
 

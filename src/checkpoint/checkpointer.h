@@ -3,8 +3,8 @@
 // training continues during a save; there is never more than one. Only the caller's thread uses Comm.
 //
 // All ranks write a save, and rank 0 commits it and removes older ones. First the ranks read back the checkpoints that
-// stay, each a share of the files. A start reads each checkpoint once. That reads as many bytes as a save writes, after
-// the commit, and delays only the next save.
+// stay, each a share of the files. A start reads each checkpoint back at most once. Reading back reads as many bytes as
+// a save writes, comes after the commit, and delays only the next save.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ namespace tokamak {
 struct SaveOutcome {
   int64_t step = 0;
   bool committed = false;
-  std::string reason;  // if it was not written; the same on every rank
+  std::string reason;  // why it was not committed; the same text on every rank
   int64_t bytes = 0;   // of all files; 0: the checkpoint existed already
   double seconds = 0;  // from begin_save() until it was durable or refused
 };
@@ -61,7 +61,7 @@ class Checkpointer {
 
   // Collective: starts to write a checkpoint, after the last save has ended. The slices must not change until this one
   // has. `place` and `units` describe this rank; each slice has exactly one writer. A step that is already committed is
-  // not written again, and needs no `units`; older ones beyond keep_latest are removed all the same.
+  // not written again, and needs no `units`; checkpoints beyond keep_latest are removed all the same.
   void begin_save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units,
                   Retention retention = Retention::kPrune);
   bool saving() const { return job_ != nullptr; }
@@ -69,12 +69,12 @@ class Checkpointer {
   // ended. Every disk error is a refusal, logged by rank 0. SharedError(kCheckpoint) only if a later start of the job
   // has taken over the directory.
   std::optional<SaveOutcome> poll_save() { return advance(Waiting::kNo); }
-  // The same, but waits for the end.
+  // As poll_save(), but waits for the save to end.
   SaveOutcome finish_save() { return advance(Waiting::kYes).value(); }
 
-  // Stops reading back, because the process will end: unread checkpoints do not count, and stay. Each rank for itself.
+  // Stops reading back, since the process will end. Checkpoints not read back are kept. Each rank calls it for itself.
   void stop_reading() { stop_reading_ = true; }
-  // Ends a save that has no outcome: waits for a write, and stops reading. Each rank for itself.
+  // Ends a save that has no outcome: waits for its write, and stops reading. Each rank calls it for itself.
   void give_up();
 
   const CheckpointStore& store() const { return store_; }
@@ -93,11 +93,11 @@ class Checkpointer {
     Stopwatch watch;
     Stage stage = Stage::kWriting;
     FileDigest digest;    // of this rank's file
-    std::string problem;  // of this rank's file; then of the save
+    std::string problem;  // of this rank's file, later of the save
     Verdict verdict = Verdict::kRefused;
     double seconds = 0;
     std::vector<int64_t> to_read;    // steps to read back before older ones are deleted
-    std::vector<std::string> found;  // their soundness, by this rank
+    std::vector<std::string> found;  // what read_share() returned for each
     std::future<void> work;          // last, so that its end is waited for before the rest is destroyed
   };
 

@@ -56,7 +56,7 @@ const std::vector<int64_t>& Committer::abandon_after(int64_t step) {
   return abandoned_;
 }
 
-// A run that goes back more than once abandons the same step again.
+// A run that goes back twice may abandon the same step twice, so a name may be taken.
 std::string Committer::set_aside_path(const std::string& step, const std::string& incarnation) const {
   const std::string first = in_store(str(step, kSetAside, incarnation));
   std::string path = first;
@@ -157,10 +157,10 @@ bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& 
   return true;
 }
 
-// Steps before `step` are included. Otherwise a damaged one would count among those kept, and retention would remove
-// the sound one that the run began from. This comes before the rename, since a process that died in between would leave
-// a later step as the newest. Each goes through the unfinished save: if this process stalled after it checked the
-// fence, a later start may own these steps. That start has removed the unfinished save, so the rename fails.
+// Steps before `step` are included. Otherwise retention would keep a damaged one of them, and remove the sound one that
+// the run began from. This comes before the rename, since a process that died in between would leave a later step as
+// the newest. Each goes through the unfinished save: if this process stalled after it checked the fence, a later start
+// may own these steps. That start has removed the unfinished save, so the rename fails.
 void Committer::set_aside_abandoned(int64_t step) {
   for (; !abandoned_.empty(); abandoned_.pop_back()) {
     const int64_t later = abandoned_.back();

@@ -35,7 +35,7 @@ class Committer {
 
   std::string unfinished_path(int64_t step) const;
   void begin(int64_t step);             // makes unfinished_path(step); any rank may be first
-  void discard(int64_t step) noexcept;  // removes it; a failure is a warning
+  void discard(int64_t step) noexcept;  // removes unfinished_path(step); a failure is a warning
 
   // Adds the manifest to the synced files in unfinished_path(manifest.point.state.step), sets aside what
   // abandon_after() returned, and gives the directory its name. Durable on return. False, with nothing committed, if
@@ -47,7 +47,7 @@ class Committer {
   // Checkpoints to read back before retain() can delete any beyond `keep` (0: keeps all).
   std::vector<int64_t> unread(int64_t newest, int64_t keep) const;
   // Keeps `newest` and the keep - 1 checkpoints before it that were found sound, and deletes older ones. With a `keep`
-  // of 1, `newest` must have been read back too. Damaged ones do not count and stay. Also deletes remains of earlier
+  // of 1, `newest` must have been read back too. Damaged ones are kept in addition. Also deletes remains of earlier
   // removals. Does nothing if another start owns the store by now. Failures are warnings.
   void retain(int64_t newest, int64_t keep, const DirectoryLock& lock) noexcept;
 
@@ -55,13 +55,13 @@ class Committer {
   enum class Soundness { kUnknown, kSound, kDamaged };
   Soundness soundness(int64_t step) const;
   void set_aside_abandoned(int64_t step);
-  void remove(const std::string& name) const;  // a disposable entry of the store
+  void remove(const std::string& name) const;  // `name` is a disposable entry of the store
   void expect_files(const CheckpointManifest& manifest) const;
   void remove_trash() const;
   void remove_checkpoints(const std::vector<int64_t>& steps);
   std::string unfinished_name(int64_t step) const { return str(step_name(step), kUnfinished, incarnation_); }
   std::string in_store(const std::string& name) const { return store_.directory() + "/" + name; }
-  std::string set_aside_path(const std::string& step, const std::string& incarnation) const;  // that is still free
+  std::string set_aside_path(const std::string& step, const std::string& incarnation) const;  // a free one
 
   CheckpointStore store_;
   std::string incarnation_;

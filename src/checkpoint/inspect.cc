@@ -60,7 +60,7 @@ void verify_one(const std::function<CheckpointReader()>& open, const std::functi
         line(str(reader.directory(), "/", manifest.files[i].name, "  ok  ", human_bytes(manifest.files[i].bytes)));
       }
     }
-  } catch (const Error& error) {  // of the manifest
+  } catch (const Error& error) {  // its manifest is damaged
     found(error.what());
   }
 }

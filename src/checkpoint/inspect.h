@@ -1,4 +1,4 @@
-// Prints the contents of checkpoints and verifies them. PATH is one step's directory, a directory of them, or a run's.
+// Shows the contents of checkpoints and verifies them. PATH is one step's directory, a directory of them, or a run's.
 #pragma once
 
 #include <functional>
@@ -6,9 +6,8 @@
 
 namespace tokamak {
 
-// A step's directory: a table of its run state, files and parameters. Otherwise a line for each checkpoint and each
-// other entry in PATH.
-// Error(kCheckpoint) if PATH holds no checkpoint.
+// For a step's directory, returns a table of its run state, files and parameters. For another directory, returns a line
+// for each checkpoint and each other entry in it. Error(kCheckpoint) if PATH holds no checkpoint.
 std::string inspect_checkpoints(const std::string& path);
 
 // Reads every file of every checkpoint in PATH and calls `line` for each: "FILE  ok", or the problem. Then throws

@@ -104,7 +104,7 @@ std::string text_at(const std::string& path) {
   }
 }
 
-// That text in one line. Outside a batch job it has no counts.
+// The text of .lock in one line. Outside a batch job it has no counts.
 std::string describe_holder(const std::string& path) {
   std::vector<std::string> words;
   const std::string text = text_at(path);

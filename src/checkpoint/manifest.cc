@@ -29,7 +29,7 @@ void require(const JsonValue& in, bool holds, const std::string& what) {
   if (!holds) fail(in.source().kind, str(in.source().where, " cannot be used: ", what));
 }
 
-// As xxh3_128_hex writes it.
+// Whether the text has the form that xxh3_128_hex writes.
 bool is_checksum(std::string_view text) {
   return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }

@@ -23,7 +23,7 @@ struct TrainingPoint {
   RunState state;
   int64_t seed = 0;
   std::string config;  // the resolved config, YAML
-  std::string data;    // the data module's own state, opaque here
+  std::string data;    // the data module's state, as text that only it reads
 };
 
 struct SavedParam {
@@ -49,13 +49,13 @@ struct SavedFile {
 
 struct CheckpointManifest {
   TrainingPoint point;
-  std::string tool;                // version that wrote it
+  std::string tool;                // version of the program that wrote it
   std::string created;             // "2026-01-31T12:34:56Z"
-  std::string incarnation;         // start of the run that wrote it
+  std::string incarnation;         // the start that wrote it
   int64_t world_size = 0;          // ranks of that run
   std::vector<std::string> kinds;  // "master", then the optimizer's; each file holds "<kind>/<unit>" for all of them
   std::vector<SavedUnit> units;
-  std::vector<SavedFile> files;  // one for each slice, in order
+  std::vector<SavedFile> files;  // one for each rank's slices, in order
 
   int64_t total_bytes() const;  // of the files
   int64_t param_elements() const;

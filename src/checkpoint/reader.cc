@@ -13,7 +13,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kOpenFiles = 128;  // otherwise a full read would hold one per saved rank
+constexpr size_t kOpenFiles = 128;  // at most: else a full read would hold one per saved rank
 constexpr int64_t kReadBytes = int64_t{4} << 20;
 
 std::string wrong_size(const std::string& path, int64_t bytes, const SavedFile& file) {

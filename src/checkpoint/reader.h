@@ -17,7 +17,7 @@
 
 namespace tokamak {
 
-enum class ReadFrom { kAnywhere, kDisk };  // kDisk bypasses the page cache, which may be sounder than the disk
+enum class ReadFrom { kAnywhere, kDisk };  // kDisk bypasses the page cache, which may hide damage on the disk
 
 class CheckpointReader {
  public:
@@ -81,7 +81,7 @@ std::string find_problem(Comm& comm, const CheckpointReader& reader);
 void check_same_model(const CheckpointReader& reader, const std::vector<const Unit*>& units);
 
 // Fills this rank's slices of every unit, for any number of slices, and zeroes their padding. Rounds F32 to nearest for
-// bf16 slices, and logs it; BF16 becomes f32 exactly. Collective: SharedError(kCheckpoint), as check_same_model too.
+// bf16 slices, and logs it; BF16 becomes f32 exactly. Collective. SharedError(kCheckpoint) as check_same_model.
 void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units);
 
 }  // namespace tokamak

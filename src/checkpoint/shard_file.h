@@ -17,12 +17,12 @@ namespace tokamak {
 // The slice of every unit that a rank holds.
 struct ShardPlace {
   int index = 0;
-  int count = 1;       // slices of a unit: ranks that share one copy of the state
+  int count = 1;       // slices of a unit: as many as ranks share one copy of the state
   bool writes = true;  // hybrid sharding: false on the ranks of every replica but the first
 };
 
 struct KindSlice {
-  std::string kind;  // "master", or of the optimizer's state
+  std::string kind;  // "master", or a moment of the optimizer: "exp_avg"
   // (slice) f32 or bf16, one dtype, in host memory, in one or several parts
   std::vector<Tensor> parts;
 
@@ -42,7 +42,7 @@ std::string shard_tensor_name(const std::string& kind, const std::string& unit);
 // The tensors of a shard's file, in order.
 std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units);
 
-// The manifest's entries of these units. CHECKs that units agree in kinds and dtypes, and that slices cover their unit.
+// Returns the manifest's entries for these units. CHECKs that units agree in kinds and dtypes, and slices cover them.
 std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int shards);
 std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units);
 

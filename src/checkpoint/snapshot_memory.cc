@@ -37,7 +37,7 @@ void SnapshotMemory::start() {
 
 void SnapshotMemory::take_pieces() noexcept {
   using Clock = std::chrono::steady_clock;
-  let_others_run_first();  // zeroing pages takes seconds of a core that steps need; a waiting save leaves it idle
+  let_others_run_first();  // zeroing pages takes seconds of a core that steps need, unless a save waits
   int64_t taken = 0;       // bytes
   for (int64_t piece = 0; piece * options_.piece_bytes < options_.bytes; ++piece) {
     const auto begin = Clock::now();

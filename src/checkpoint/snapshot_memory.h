@@ -24,7 +24,7 @@ class SnapshotMemory {
   struct Options {
     int64_t bytes = 0;
     int64_t piece_bytes = int64_t{64} << 20;  // of each piece but the last
-    int64_t rest = 15;                        // after each piece, in times of its allocation
+    int64_t rest = 15;                        // pause after each piece, in multiples of its time to allocate
     std::string hint;                         // for the error if there is not enough
   };
 
@@ -38,8 +38,8 @@ class SnapshotMemory {
   // Called by one thread:
   void start();            // later calls do nothing
   void expect_no_error();  // throws the thread's Error(kDevice), with bytes and hint; never waits
-  // Bytes [begin, end), as far as they are in the piece of `begin`. Starts, and waits for that piece; throws the
-  // thread's error.
+  // Bytes [begin, end), as far as they are in the piece of `begin`. Starts the thread if need be, and waits for that
+  // piece; throws the thread's error.
   std::span<std::byte> part(int64_t begin, int64_t end);
 
  private:

@@ -34,7 +34,7 @@ class CheckpointStore {
   std::vector<std::string> set_aside() const;   // names of step-*.set-aside-*
   std::vector<std::string> disposable() const;  // names of unfinished saves, trash and probes
 
-  // As in CheckpointReader; also refuse a checkpoint under the name of another step.
+  // As CheckpointReader's methods of these names; they also refuse a checkpoint under the name of another step.
   CheckpointReader open(int64_t step) const;
   CheckpointReader open_manifest(int64_t step) const;
 

@@ -18,9 +18,9 @@ struct StepReport {
   std::string device;
   double peak_flops = 0;  // per second, of all ranks; 0: no vendor states one, so there is no MFU
   int ranks = 1;
-  int64_t mean_document = 0;   // 0: each sequence is one
-  int64_t planned_bytes = 0;   // with what was used before
-  int64_t baseline_bytes = 0;  // that was used before
+  int64_t mean_document = 0;   // tokens; 0: each sequence is one document
+  int64_t planned_bytes = 0;   // with baseline_bytes
+  int64_t baseline_bytes = 0;  // in use before the plan's memory was taken
   int64_t peak_bytes = 0;
 };
 

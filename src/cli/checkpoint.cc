@@ -34,7 +34,7 @@ void inspect(const std::string& directory) { std::fputs(inspect_checkpoints(dire
 void verify(const std::string& directory) {
   verify_checkpoints(directory, [](const std::string& line) {
     std::printf("%s\n", printable_lines(line).c_str());
-    std::fflush(stdout);  // a large file takes its time
+    std::fflush(stdout);  // the next file may take long to read
   });
 }
 

@@ -33,7 +33,7 @@ void add_tokenizer(CLI::App& root, Commands& commands);
 void add_data(CLI::App& root, Commands& commands);
 void add_checkpoint(CLI::App& root, Commands& commands);
 void add_checkpoint_export(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`
-void add_checkpoint_import(CLI::App& checkpoint, Commands& commands);  // likewise
+void add_checkpoint_import(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`, too
 void add_generate(CLI::App& root, Commands& commands);
 void add_eval(CLI::App& root, Commands& commands);
 void add_doctor(CLI::App& root, Commands& commands);

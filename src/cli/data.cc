@@ -172,7 +172,7 @@ class InspectData : public Command {
     }
   }
 
-  // The window's documents, each after a line with its position.
+  // Prints the window's documents, each after a line with its position.
   void print_sample(const std::string& directory) const {
     const Manifest manifest = read_manifest(directory);
     DataOptions options;

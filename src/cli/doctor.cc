@@ -41,7 +41,7 @@ class DoctorCommand : public Command {
   }
 
   int run() override {
-    doctor::TimeLimit deadline(deadline_);  // before the ranks meet: one may not come
+    doctor::TimeLimit deadline(deadline_);  // starts before the ranks meet, since one may not come
     return run_in_world([&](World& world) { return examine(world, deadline); });
   }
 

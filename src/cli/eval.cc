@@ -36,7 +36,7 @@ void print_table(std::ostream& out, const std::vector<EvalResult>& results) {
   }
 }
 
-// A line of JSON for each item.
+// Returns a line of JSON for each item.
 std::string samples_of(const std::vector<EvalResult>& results) {
   std::string out;
   for (const EvalResult& result : results) {

@@ -29,7 +29,7 @@ class CheckpointSource final : public ModelSource {
     return path;
   }
   std::string tokenizer_hash() const override { return tokenizer_in_state(reader_.manifest().point.data); }
-  bool adds_bos() const override { return false; }  // as `data tokenize` without --bos
+  bool adds_bos() const override { return false; }  // as `tokamak data tokenize` does without --bos
   void fill(HostState& state) override { load(comm_, reader_, state.place(), state.slices()); }
 
  private:

@@ -25,7 +25,7 @@ namespace {
 
 std::string human(int64_t count) { return human_count(double(count)); }
 
-// FLOPs that a rank recomputes in a step.
+// Returns the FLOPs that a rank recomputes in a step.
 double recomputed_of_step(const RunConfig& config, const DryRun& run) {
   const BatchShape& shape = run.shape();
   const auto costs =
@@ -252,7 +252,7 @@ class PlanCommand : public Command {
     return 0;
   }
 
-  // Chooses as a start on ranks of one node would, with the memory of --memory.
+  // Sets the auto keys as a start on the ranks of one node would, with the memory of --memory.
   void settle(RunConfig& config, const GlobalBatch& batch) const {
     const std::string device = DryRun(without_choice(config), batch, ranks_).device().description();
     const Machine machine = machine_of(config.runtime, device).with_memory(limit());
@@ -270,7 +270,7 @@ class PlanCommand : public Command {
     return *bytes.value;
   }
 
-  // The layers of a benchmark that fit into the bytes, for scripts that shorten a model for a GPU.
+  // Prints how many layers a benchmark may have in this memory, for scripts that shorten a model for a GPU.
   int print_layers(RunConfig& config, const GlobalBatch& batch) const {
     int64_t& layers = config.model.num_hidden_layers;
     for (; layers > 1; --layers) {

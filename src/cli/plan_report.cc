@@ -17,7 +17,7 @@ constexpr double kHour = 3600;  // seconds
 constexpr int kClusterSizes[] = {8, 64, 512, 2048, 8192, 16384};
 constexpr size_t kMostRows = 12;
 constexpr size_t kMostCandidates = 8;
-constexpr int kDigits = 3;  // of a prediction
+constexpr int kDigits = 3;  // significant digits of a prediction
 
 const std::string& mode_of(const Prediction& p) { return enum_name(p.recompute); }
 
@@ -32,7 +32,7 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-// With so many significant digits, and no exponent: 9752.1, 3 -> "9750"; 0.01584, 2 -> "0.016".
+// Prints a value with `digits` significant digits, and no exponent: 9752.1, 3 -> "9750"; 0.01584, 2 -> "0.016".
 std::string rounded(double value, int digits) {
   if (!(std::abs(value) > 0)) return "0";
   const int places = digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value))));
@@ -40,7 +40,7 @@ std::string rounded(double value, int digits) {
   return fixed(std::round(value * scale) / scale, std::max(0, places));
 }
 
-// Layers whose whole weights stay gathered.
+// Prints the number of layers whose whole weights stay gathered.
 std::string gathered_of(const Prediction& p) {
   if (p.parallelism.zero_stage < 3) return "all";
   return print_auto_limit(p.parallelism.keep_gathered);

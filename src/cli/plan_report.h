@@ -20,12 +20,12 @@ struct PlanReport {
   int64_t stated_batch = 0;  // training.global_batch_tokens of the file; `config` has one that the ranks can share
   bool as_configured = false;
   bool explain = false;
-  int64_t raised_batch() const;    // 0: the file's is the config's
+  int64_t raised_batch() const;    // 0: the config has the file's batch
   const Prediction& best() const;  // the fastest; if nothing fits, the smallest
   int ranks_per_node() const { return std::min(ranks, machine.gpus_per_node); }
 };
 
-// The candidates of the auto keys, and the time that keeping each tensor saves.
+// Prints the candidates of the auto keys, and the time that keeping each tensor saves.
 void explain(std::ostream& out, const RunConfig& config, const Machine& machine, const Candidates& all);
 
 void print(std::ostream& out, const PlanReport& report);

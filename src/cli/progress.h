@@ -30,7 +30,7 @@ class ProgressLines {
   Stopwatch since_;
 };
 
-// For commands whose output appears whole or not at all. Error(kStopped) if the signal has come.
+// For commands whose output appears whole or not at all. Throws Error(kStopped) if a signal has come.
 inline void expect_no_stop(const StopSignal& stop) {
   if (stop.received() == 0) return;
   fail(Kind::kStopped, str("stopped by signal ", stop.received(), "; the unfinished output was removed"));

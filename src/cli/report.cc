@@ -80,7 +80,7 @@ std::map<std::string, std::string> defaults() {
   return values;
 }
 
-// 0 for a config that this version cannot read.
+// Returns 0 for a config that this version cannot read.
 int64_t parameters_of(const std::string& text, const std::string& path) {
   try {
     return model_size(parse_saved_config(text, path).model).parameters;
@@ -157,7 +157,7 @@ class ReportCommand : public Command {
     limits.points = std::clamp(kPointsOfAllRuns / count, kFewestPoints, limits.points);
     limits.cells /= count;
     std::vector<PageRun> runs;
-    std::vector<std::string> names;  // as the configs have them
+    std::vector<std::string> names;  // run.name of each config
     for (const std::string& directory : directories_) {
       runs.push_back(read_page_run(directory, limits, is_locked(run_files::at(directory, run_files::kCheckpoints))));
       read_config(directory, runs.back());

@@ -9,12 +9,12 @@
 namespace tokamak::cli {
 
 // Starts the world, configures the log and runs `body`; returns its exit code. Rank 0 reports an error that all ranks
-// share, and every rank leaves in order. An error of one of several ranks ends all at once; a world of one throws it.
-// `interrupted` is World's.
+// share, and every rank leaves in order. An error on one of several ranks ends all ranks at once; a world of one throws
+// it. World gets `interrupted`.
 int run_in_world(const std::function<int(World&)>& body, std::function<bool()> interrupted = {});
 
-// For a body that uses objects outside of it, whose device work may wait for other ranks. An error of only this rank
-// ends all ranks here, before a destructor waits for that work.
+// For a body that uses objects from outside, whose work on the device may wait for other ranks. An error of only this
+// rank ends all ranks here, before a destructor waits for that work.
 void or_end_all(World& world, const std::function<void()>& body);
 
 // The backend, on all ranks or none: SharedError if one rank cannot have it.

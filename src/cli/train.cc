@@ -58,7 +58,7 @@ class TrainCommand : public Command {
       std::cout << tokamak::print_value(load_config(path_, overrides_), print_value_) << "\n";
       return 0;
     }
-    StopSignal stop;  // before the ranks meet: a signal then is not lost
+    StopSignal stop;  // made before the ranks meet, so that a signal is not lost meanwhile
     return run_in_world([&](World& world) { return train(world, stop); }, [&] { return stop.received() != 0; });
   }
 
@@ -93,7 +93,7 @@ class TrainCommand : public Command {
     });
     startup.done("device");
     collectively(world.comm(),
-                 [&] { batch = make_global_batch(config, world.size()); });  // refused before anything is made
+                 [&] { batch = make_global_batch(config, world.size()); });  // fails before the run makes anything
     auto open = std::make_unique<OpenRun>(world, config, batch,
                                           StartFacts{.program = program_name(),
                                                      .command = command_line(),
@@ -117,7 +117,7 @@ class TrainCommand : public Command {
     return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);
   }
 
-  // With the tokenizer of the training data, and a BOS token if its documents have one.
+  // Evaluations use the tokenizer of the training data, and a BOS token if its documents have one.
   static std::optional<Evaluations> read_evals(const RunConfig& config) {
     if (config.training.evals.empty()) return std::nullopt;
     const std::string& directory = config.data.sources.at(0).path;

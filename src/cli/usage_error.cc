@@ -57,7 +57,7 @@ std::string nearest_of(const std::string& word, const std::vector<std::string>& 
 
 std::string help_of(const Chosen& chosen) { return str("`", chosen.path, " --help` has the rest"); }
 
-// A word that the parser did not accept.
+// Reports a word that the parser did not accept.
 [[noreturn]] void refuse_word(const Chosen& chosen, const std::string& text) {
   const std::string word = split(text, '=').front();
   if (starts_with(word, "-")) {

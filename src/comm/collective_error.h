@@ -20,8 +20,8 @@ class SharedError : public Error {
 void collectively(Comm& comm, const std::function<void()>& phase);
 
 // The two halves of collectively(), for callers that report an error themselves. failure_of returns the phase's error
-// as text, or "" (a SharedError, already reported, passes through); shared_error makes an error of such a text, with
-// `where` before its message.
+// as text, or ""; it lets a SharedError, which rank 0 reports, pass through. shared_error makes an error from such a
+// text, with `where` before its message.
 std::string failure_of(const std::function<void()>& phase);
 SharedError shared_error(const std::string& failure, const std::string& where = "");
 

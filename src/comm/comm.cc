@@ -1,4 +1,4 @@
-// Each collective once: checks of its arguments, observers, the implementation's method.
+// Each collective checks its arguments, calls the observers, then the implementation's method.
 #include "comm/comm.h"
 
 #include "backend/observer.h"
@@ -8,7 +8,7 @@ namespace tokamak {
 
 namespace {
 
-// Each rank sends each other rank `bytes`.
+// `bytes` is what each rank sends to each other rank.
 Call collective(const char* name, const Comm& comm, const Operands& operands, int64_t bytes) {
   return {.kind = CallKind::kCollective,
           .name = name,
@@ -25,7 +25,7 @@ void expect_slice(const Comm& comm, const Tensor& slice, const Tensor& full, DTy
                 ", which is not a multiple of ", Comm::kSliceAlignment, " bytes of ", name_of(narrowest));
 }
 
-// Reports a call of host values for its lifetime.
+// Reports the begin of a call of host values when constructed, and its end when destroyed.
 class HostCall {
  public:
   HostCall(Comm::HostObserver* observer, const char* name) : observer_(observer), name_(name) {

@@ -1,11 +1,11 @@
 // A group of ranks. Collectives of the data plane move tensors and are enqueued on a Stream, like operations; those of
-// the control plane move host values and return when done. Every rank calls the same ones in the same order.
-// A gather and a reduction on two streams run concurrently (lane.h). All gathers of a group use one stream, all
-// reductions another, and all_reduce that of host values. Public methods check arguments and call the observers, then a
-// do_ method: tensor collectives the stream's observers, host values the group's own.
-// Sums are formed in f32 (f64 for f64). On the CPU they follow the order of the ranks, so one world size gives the same
-// bits every time. On GPUs the order is NCCL's: along rings with runtime.deterministic, otherwise perhaps in a switch,
-// in an unspecified order. Inside a node, bf16 contributions are summed in the order of the ranks there too.
+// the control plane move host values and return when done. Every rank makes the same calls in the same order. A gather
+// and a reduction on two streams run concurrently (lane.h). All gathers of a group use one stream and all reductions
+// another; all_reduce is in the lane of host values. Public methods check arguments and call observers, then a do_
+// method. Tensor collectives call the stream's, host values the group's. Sums are formed in f32 (f64 for f64). On the
+// CPU they follow the order of the ranks, so one world size gives the same bits every time. On GPUs the order is
+// NCCL's: along rings with runtime.deterministic, otherwise perhaps in a switch, in an unspecified order. On GPUs, too,
+// bf16 contributions inside a node are summed in rank order.
 #pragma once
 
 #include <cstdint>
@@ -36,16 +36,16 @@ class Comm {
   // full = the slices of all ranks, one after another. `slice` may be this rank's own part of `full`.
   void all_gather(Stream& stream, Tensor slice, Tensor full);  // (n), (size n), same dtype
 
-  // Registers all exchanged memory (MemoryKind::kExchanged) allocated so far, which then moves faster. Collective; all
-  // ranks have allocated the same.
+  // Registers all exchanged memory (MemoryKind::kExchanged) allocated so far. Its transfers are then faster.
+  // Collective; all ranks must have allocated the same.
   virtual void register_memory() {}
 
   // slice = sum over ranks of their full[rank n .. (rank + 1) n).
   struct ReduceScatter {
     Tensor full;                // (size n) f32
     Tensor slice;               // (n) f32
-    DType dtype = DType::kF32;  // of each contribution as it is sent
-    Tensor scratch;             // (scratch_elements(n, dtype)) or more, of `dtype`; may be empty if that is 0
+    DType dtype = DType::kF32;  // in which contributions are sent
+    Tensor scratch;             // (scratch_elements(n, dtype)) or more, of `dtype`; may be empty if 0 suffice
   };
   void reduce_scatter(Stream& stream, const ReduceScatter& args);
   // Elements of `dtype` that reduce_scatter needs as scratch, for slices of up to `slice` elements.
@@ -73,13 +73,13 @@ class Comm {
   virtual int64_t reserve_bytes() const { return 0; }
   virtual int64_t pending_bytes() const { return reserve_bytes(); }
 
-  // Distance in the run between neighbours of this group: 1 for consecutive ranks, such as those of a node. Only known
-  // for the run's group and groups split from it by a function.
+  // Distance in the run between neighbours of this group: 1 for consecutive ranks, such as those of a node. It is known
+  // only for the run's group and groups split from it by a function.
   int stride() const { return stride_; }
 
-  // Ranks of one color form a group, in their order here. Collective. This group outlives the new one.
+  // Ranks of one color form a group, in their order in this group. Collective. This group outlives the new one.
   std::unique_ptr<Comm> split(int color);
-  // The same, if every rank knows every rank's color. A plan, which has only rank 0, splits this way too.
+  // As split(int), if every rank knows every rank's color. A plan, which has only rank 0, splits this way too.
   std::unique_ptr<Comm> split(const std::function<int(int rank)>& color, GroupStreams streams = GroupStreams::kTwo);
 
  protected:

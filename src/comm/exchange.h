@@ -10,8 +10,8 @@
 namespace tokamak {
 
 struct ExchangeRounds {
-  // Elements of one round over all ranks: 32 MiB of bf16. On 64 ranks that is half a MiB each, at which links between
-  // nodes still reach about their full rate.
+  // Elements of one round over all ranks: 32 MiB of bf16. On 64 ranks that is half a MiB per message, at which links
+  // between nodes still reach about their full rate.
   static constexpr int64_t kElements = int64_t{16} << 20;
   static constexpr int64_t kHostElements = int64_t{4} << 20;    // between CPUs: 16 MiB of f32
   static constexpr int64_t kGrain = Comm::kSliceAlignment / 2;  // elements of bf16, the narrowest
@@ -20,15 +20,15 @@ struct ExchangeRounds {
   int64_t slice = 0;  // elements of one rank
   int64_t most = kElements;
 
-  int64_t longest_piece() const {  // of a slice, in one round
+  int64_t longest_piece() const {  // elements of a slice in one round
     return std::min(slice, std::max(most / ranks / kGrain, int64_t{1}) * kGrain);
   }
-  int64_t scratch_elements() const { return 2 * ranks * longest_piece(); }  // of a round: sent and received
+  int64_t scratch_elements() const { return 2 * ranks * longest_piece(); }  // of one round, to send and to receive
   // A GPU has two rounds in flight: one exchanges while the other sums, so each has its own scratch.
   int in_flight() const { return longest_piece() < slice ? 2 : 1; }
 };
 
-// Comm::scratch_elements of both kinds of group.
+// Comm::scratch_elements of groups over host memory, and of groups over NCCL.
 inline int64_t host_scratch_elements(int ranks, int64_t slice) {
   return ExchangeRounds{ranks, slice, ExchangeRounds::kHostElements}.scratch_elements();
 }

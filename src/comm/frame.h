@@ -38,8 +38,8 @@ class FrameReader {
   Words take();  // the words of a whole frame; the next one may begin
 
  private:
-  bool header_is_sound() const;  // as far as it has arrived
-  size_t length() const;         // of the text, from the header
+  bool header_is_sound() const;  // judges the part of it that has arrived
+  size_t length() const;         // of the words in bytes, from the header
 
   FrameLimits limits_;
   std::string bytes_;

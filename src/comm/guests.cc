@@ -12,9 +12,9 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kSecondsOfGrace = 1;     // for the oldest guests
-constexpr size_t kMostGuests = 128;       // unidentified at one time
-constexpr double kSecondsToAccept = 0.1;  // until the next attempt, if descriptors have run out
+constexpr double kSecondsOfGrace = 1;     // since connecting, before a silent guest may be dropped
+constexpr size_t kMostGuests = 128;       // served at one time
+constexpr double kSecondsToAccept = 0.1;  // pause before the next accept, if descriptors have run out
 constexpr int kMostLogged = 8;
 
 bool lacks_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }

@@ -17,9 +17,9 @@ struct GuestRules {
   std::string self;    // the listener, in messages: "rank 0 at n1:29500"
   std::string job;     // ranks of other jobs are turned away
   std::string secret;  // "": none is required
-  // The objection to a rank of this version and job that knows the secret, after "rank 3 on n2 "; "": none.
+  // Why a rank may not join that has our version, job and secret, as words after "rank 3 on n2 "; "": it may.
   std::function<std::string(const Hello&)> objection;
-  std::function<void(const Hello&, Socket)> welcome;  // takes over the connection of an expected rank
+  std::function<void(const Hello&, Socket)> welcome;  // called for an expected rank; takes over its connection
   double patience = 5;                                // seconds from connecting to the last message
 };
 
@@ -33,7 +33,7 @@ class Guests {
   // When one of these is readable, serve() has work.
   std::vector<const Socket*> sockets() const;
 
-  // The ranks of ours that were turned away, and why, for an error that names missing ranks; or "".
+  // The ranks of this job that were turned away, and why, for an error that names missing ranks; or "".
   const std::string& turned_away() const { return turned_away_; }
 
  private:
@@ -41,7 +41,7 @@ class Guests {
     Socket socket;
     Deadline deadline;
     FrameReader frame;
-    std::optional<Hello> hello;  // once challenged
+    std::optional<Hello> hello;  // set once it was sent a challenge
     std::string random;
   };
 

@@ -4,8 +4,8 @@
 //   joins:    "proof" DIGEST
 //   listens:  "expected" DIGEST                               DIGEST is "" without a secret; or "refused" REASON.
 //
-// The secret is the key of a digest, which covers the role, both random words and the whole hello. So it is valid for
-// this connection only. The joining rank proves first, so that a stranger gets no digest to try secrets against.
+// The secret is the key of a digest, which covers the role, both random words and the whole hello. So a digest is valid
+// for this connection only. The joining rank proves first, so that a stranger gets no digest to try secrets against.
 #pragma once
 
 #include <functional>
@@ -17,22 +17,22 @@
 
 namespace tokamak {
 
-inline constexpr const char* kProtocolVersion = "4";  // of the messages between ranks, here and later
+inline constexpr const char* kProtocolVersion = "4";  // version of all messages between ranks
 inline constexpr const char* kControlKind = "control";
 
-std::optional<int> number_of(const std::string& word);  // nullopt unless the whole word is one
+std::optional<int> number_of(const std::string& word);  // nullopt unless the whole word is a number
 
 struct Hello {
   std::string version, kind;
   int size = 0;
   int rank = -1;
   int port = 0;
-  std::string host;  // verbatim: the digest covers it
+  std::string host;  // unchanged, since the digest covers it
   std::string job;
   std::string random;
 
   Words words() const;
-  // nullopt if the words are not a hello. One of an older version may lack the random word.
+  // nullopt if the words are not a hello. A hello of an older version may lack the random word.
   static std::optional<Hello> of(const Words& words);
   std::string shown_host() const;
   std::string who() const;  // "rank 3 on n2", printable
@@ -40,10 +40,10 @@ struct Hello {
 
 enum class Role { kJoins, kListens };
 
-// `random` is that of the listening side.
+// `random` is the random word of the listening rank.
 std::string proof_of(Role role, const std::string& secret, const Hello& hello, const std::string& random);
 
-// How long to wait; calls `heed` about ten times a second, which may throw.
+// How long to wait. A wait calls `heed`, which may throw, about ten times a second.
 struct Patience {
   Deadline deadline = kNever;
   std::function<void()> heed = {};
@@ -51,7 +51,7 @@ struct Patience {
 
 bool say(const Socket& socket, const Words& words);
 
-// The next frame. nullopt if the peer has gone, sent something else, or the deadline has passed.
+// Returns the next frame; nullopt if the peer has gone, sent something else, or the deadline has passed.
 std::optional<Words> hear(const Socket& socket, const Patience& patience, FrameLimits limits = {});
 
 // Introduces a rank; both sides prove that they know the secret, if there is one. Returns why the rank may not join,
@@ -59,7 +59,7 @@ std::optional<Words> hear(const Socket& socket, const Patience& patience, FrameL
 std::string introduce(const Socket& socket, const Hello& own, const std::string& secret, const std::string& whom,
                       const Patience& patience);
 
-// The reason of a peer's unexpected answer.
+// Returns the reason in a peer's answer that is not the expected one.
 std::string refusal(const Words& answer, const std::string& whom);
 
 }  // namespace tokamak

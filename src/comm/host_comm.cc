@@ -11,7 +11,7 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kGrain = 16384;
-constexpr int64_t kReducedAtOnce = int64_t{1} << 15;  // numbers of all ranks
+constexpr int64_t kReducedAtOnce = int64_t{1} << 15;  // numbers received from all ranks in a round
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void HostComm::do_all_reduce(Stream& stream, Tensor x) {
   });
 }
 
-// In each round every rank sends each other rank its contributions to that rank's slice, then sums.
+// In each round every rank sends each other rank its contributions to that rank's slice, then sums those it received.
 template <class T>
 void HostComm::reduce_scatter_as(const ReduceScatter& args) {
   const int ranks = size();
@@ -66,7 +66,7 @@ void HostComm::reduce_scatter_as(const ReduceScatter& args) {
   }
 }
 
-// In rounds, so that received data stay small, for any number of ranks and elements.
+// Works in rounds, so that received data stay small, for any number of ranks and elements.
 template <class T>
 void HostComm::all_reduce_as(T* x, int64_t count) {
   const int64_t longest = std::min(count, std::max(kReducedAtOnce / size(), int64_t{1}));

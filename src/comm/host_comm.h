@@ -1,5 +1,5 @@
-// Base of every Comm over host memory: tensor collectives are exchanges of bytes followed by our own sums, rank 0
-// first, in the order of the stream. The transport (MPI, sockets) does not affect the bits.
+// Base of every Comm over host memory: a tensor collective exchanges bytes, then sums them from rank 0 on, in the order
+// of its stream. The transport (MPI, sockets) does not affect the bits.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ constexpr int kFirstPort = 12000;
 constexpr int kPorts = 20000;
 constexpr int kLastPort = 65535;
 constexpr int64_t kMostRanks = 1 << 24;
-constexpr size_t kShortestSecret = 16;  // characters: a stranger can test guesses against a proof
+constexpr size_t kShortestSecret = 16;  // characters, since a stranger can test guesses against a proof
 
 class Environment {
  public:
@@ -28,7 +28,7 @@ class Environment {
     return value == nullptr ? "" : value;
   }
 
-  // The number in [low, high]; `reason` says why it is required.
+  // Returns the variable's number, in [low, high]. `reason` says why the variable is required.
   int number(const char* name, int64_t low, int64_t high, const std::string& reason) const {
     return static_cast<int>(whole(name, low, high, reason));
   }
@@ -65,7 +65,7 @@ int port_from(const Environment& environment, const std::string& reason) {
   return environment.number("MASTER_PORT", 1, kLastPort, reason);
 }
 
-// The names that torchrun and most cluster tools use.
+// Reads the variables that torchrun and most cluster tools set.
 ProcessLaunch by_variables(const Environment& environment) {
   ProcessLaunch launch;
   launch.size = environment.number("WORLD_SIZE", 1, kMostRanks, environment.said("RANK"));
@@ -108,7 +108,7 @@ ProcessLaunch by_slurm(const Environment& environment) {
   return launch;
 }
 
-// Several tasks that each consider themselves the whole world would train N models into one directory.
+// Refuses a launcher whose tasks would each take themselves for the whole run: N models in one directory.
 void refuse_other_launchers(const Environment& environment) {
   if (!environment.has("PMI_SIZE")) return;
   if (environment.text("PMI_SIZE") == environment.text("SLURM_STEP_NUM_TASKS")) return;  // srun --mpi=pmi2

@@ -9,7 +9,7 @@ namespace tokamak {
 
 enum class Launcher {
   kNone,  // a single process
-  kMpi,   // mpirun of Open MPI, or srun --mpi=pmix: MPI knows the rest
+  kMpi,   // mpirun of Open MPI, or srun --mpi=pmix: MPI knows rank and size
   kTcp,   // RANK and WORLD_SIZE, or srun without PMIx: the ranks meet at `address`:`port`
 };
 
@@ -19,9 +19,9 @@ struct ProcessLaunch {
   int size = 1;
   int local_rank = -1;  // among the ranks of this node; -1: unknown
   int local_size = -1;
-  std::string address;  // of rank 0
+  std::string address;  // rank 0's
   int port = 0;
-  std::string job;     // of these ranks; ranks of another job at the same port are turned away
+  std::string job;     // name of these ranks' job; ranks of another job at the same port are turned away
   std::string secret;  // TOKAMAK_SECRET, which ranks prove to each other; "": none
 };
 

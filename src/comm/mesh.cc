@@ -26,7 +26,7 @@ MeshGroups::MeshGroups(Comm& world, int replicas, int readers) : mesh_(world) {
     return;
   }
   shard_ = data.split([=](int rank) { return rank / shards; });
-  // One stream, since all its transfers belong to one reduction: the sums of parts of a slice, then these parts.
+  // This group has one stream, since a reduction makes all its transfers: it sums parts of a slice, then gathers them.
   replicate_ = data.split([=](int rank) { return rank % shards; }, GroupStreams::kOne);
   mesh_ = Mesh(world, data, *shard_, replicate_.get());
 }

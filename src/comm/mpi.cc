@@ -42,7 +42,7 @@ class MpiComm : public HostComm {
     check(MPI_Type_contiguous(kSliceAlignment, MPI_BYTE, &block_), "MPI_Type_contiguous");
     check(MPI_Type_commit(&block_), "MPI_Type_commit");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    for (const Lane own : {Lane::kGather, Lane::kReduce}) {  // they inherit the handler
+    for (const Lane own : {Lane::kGather, Lane::kReduce}) {  // duplicates inherit the handler
       check(MPI_Comm_dup(comm_, &lane(own)), "MPI_Comm_dup");
     }
   }
@@ -144,7 +144,7 @@ class MpiComm : public HostComm {
     return {MPI_BYTE, to_int(bytes)};
   }
 
-  std::array<MPI_Comm, kLanes> lanes_;  // each its own order of messages
+  std::array<MPI_Comm, kLanes> lanes_;  // each has its own order of messages
   MPI_Comm& comm_ = lane(Lane::kHost);
   MPI_Datatype block_ = MPI_DATATYPE_NULL;
   int rank_ = 0;

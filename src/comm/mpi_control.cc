@@ -30,7 +30,7 @@ bool are_on_one_host(Comm& comm) {
   return std::all_of(networks.begin(), networks.end(), [&](const std::string& one) { return one == networks[0]; });
 }
 
-// A launcher may pass environment variables to some hosts only.
+// Checks that all ranks have one secret: a launcher may pass environment variables to some hosts only.
 void expect_same_secret(Comm& comm, const std::string& token, const std::string& secret) {
   const std::vector<std::string> digests = comm.gather_all(keyed_digest(secret, token));
   const std::vector<std::string> hosts = comm.gather_all(printable(host_name()));

@@ -9,8 +9,8 @@
 namespace tokamak {
 
 // Sends rank 0's addresses and a random token through `comm`, and turns away peers that cannot prove the token and the
-// `secret`. On all ranks or none: a warning says why. SharedError(kConfig) if the ranks' secrets differ. Collective,
-// once.
+// `secret`. nullopt on all ranks, with a warning, if that fails. SharedError(kConfig) if the ranks' secrets differ.
+// Collective, once.
 std::optional<ControlPeers> connect_control(Comm& comm, const std::string& secret);
 
 }  // namespace tokamak

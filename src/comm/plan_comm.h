@@ -1,5 +1,5 @@
-// A group with only rank 0, which moves nothing: for plans and recorded steps of any number of ranks. Host values
-// cannot be exchanged, which is a bug.
+// A group with only rank 0, which moves nothing: for plans and recorded steps of any number of ranks. An exchange of
+// host values throws Error(kBug).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Work and decisions of rank 0 alone, with the same outcome on every rank. All functions are collective. If `ask`
-// throws an Error on rank 0, every rank throws it, as a SharedError. Numbers travel as bytes; strings are for texts.
+// Work and decisions of rank 0 alone, whose result every rank gets. All functions are collective. If `ask` throws an
+// Error on rank 0, every rank throws it, as a SharedError. Numbers travel as their bytes, not as text.
 #pragma once
 
 #include <cstring>
@@ -44,7 +44,7 @@ T value_of_rank_zero(Comm& comm, const Ask& ask) {
   return value;
 }
 
-// The same for a vector.
+// As value_of_rank_zero, for a vector.
 template <class Ask, class Values = std::invoke_result_t<Ask>>
 Values values_of_rank_zero(Comm& comm, const Ask& ask) {
   using T = typename Values::value_type;

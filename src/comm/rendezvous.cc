@@ -21,19 +21,19 @@ namespace {
 
 constexpr double kSecondsToSpeak = 5;     // for the next message of a peer, sent or received
 constexpr double kSecondsToAttempt = 10;  // for one connection; then retries
-constexpr double kSecondsOfMany = 2;      // the same if there are other addresses to try
+constexpr double kSecondsOfMany = 2;      // for one connection, if there are other addresses to try
 constexpr double kSecondsToConnect = 60;  // for connections among the ranks, once all have joined
-constexpr double kSecondsToAgain = 0.1;   // after an attempt that failed
+constexpr double kSecondsToAgain = 0.1;   // from a failed attempt to the next
 constexpr double kSecondsOfSignals = 1;   // between the first rank and the last that receives a signal
-constexpr size_t kBytesOfRank = 300;      // in the list, at most
-constexpr size_t kLongestPlace = 200;     // in messages
+constexpr size_t kBytesOfRank = 300;      // at most, for a rank's entry in rank 0's list
+constexpr size_t kLongestPlace = 200;     // characters, in messages
 constexpr size_t kLongestAddress = 64;
 constexpr size_t kMostNamed = 8;  // missing ranks
 constexpr int kFewRanks = 8;
 
 bool is_over(Deadline deadline) { return std::chrono::steady_clock::now() >= deadline; }
 
-// A socket a lane and one for control with each rank, and some for everything else.
+// Allows a socket per lane and one for control with each rank, and some files for everything else.
 void allow_open_files(int size) {
   const rlim_t needed = (kLanes + 1) * static_cast<rlim_t>(size) + 256;
   rlimit limit = {};
@@ -103,7 +103,7 @@ class Gathering {
     if (options_.rank == 0 || options_.size <= kFewRanks) log::info(self(), " waits for ", what);
   }
 
-  // As wait_for_any, but briefly.
+  // As wait_for_any(), but returns after kSecondsToHeed at the latest, and first throws if interrupted.
   int wait_a_moment(const std::vector<const Socket*>& sockets, Deadline deadline) const {
     heed_interruption();
     return wait_for_any(sockets, std::min(deadline, in_seconds(kSecondsToHeed)));
@@ -134,7 +134,7 @@ class Gathering {
                    .welcome = [this](const Hello& hello, Socket socket) { welcome(hello, std::move(socket)); }});
   }
 
-  // False past the deadline. Ranks that have joined must stay, and send nothing.
+  // Returns false past the deadline. Fails if a rank that has joined leaves, or sends anything.
   bool await_guests() {
     while (missing_ > 0) {
       if (is_over(deadline_)) return false;
@@ -155,7 +155,7 @@ class Gathering {
     return true;
   }
 
-  // The objection to a rank that joins, after "rank 3 on n2 ".
+  // Why a rank may not join, as words after "rank 3 on n2 "; "": it may.
   std::string objection_to(const Hello& hello) const {
     if (hello.size != options_.size) {
       return str("was started as one of ", hello.size, " ranks, rank ", options_.rank, " as one of ", options_.size);
@@ -287,8 +287,8 @@ class Gathering {
     }
   }
 
-  // Opens the port for the ranks above this one on the address from which this rank reached rank 0. If that is the
-  // loopback's, on the addresses of rank 0's port.
+  // Opens the port for the ranks above this one on the address from which this rank reached rank 0. If that address is
+  // the loopback's, it uses the addresses of rank 0's port.
   int open_data_port(const Socket& zero) {
     if (!has_data_) return 0;
     const std::string own = zero.own_address();
@@ -363,7 +363,7 @@ class Gathering {
   Deadline tell_at_;
   std::optional<Guests> guests_;
   bool has_data_ = false;       // ports for data are open
-  bool connects_data_ = false;  // all have joined, and the ranks above connect
+  bool connects_data_ = false;  // all have joined, and the ranks of higher number connect
   int missing_ = 0;             // ranks that have not joined
   Peers peers_;
   std::vector<Socket>& control_ = peers_.control.sockets;

@@ -107,7 +107,7 @@ bool listens(const Socket& socket, Address& address) {
   return ::bind(socket.fd(), address.get(), address.length) == 0 && ::listen(socket.fd(), SOMAXCONN) == 0;
 }
 
-// The socket address of a numeric address; without a family if it is not one.
+// The socket address of a numeric address; without a family if `number` is not numeric.
 Address address_of(const std::string& number, int port) {
   Address address;
   addrinfo hints = {};

@@ -14,7 +14,7 @@ namespace tokamak {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNever = Deadline::max();
 Deadline in_seconds(double seconds);
-inline constexpr double kSecondsToHeed = 0.1;  // the longest delay of an interruption
+inline constexpr double kSecondsToHeed = 0.1;  // within which a wait notices an interruption
 
 class Socket {
  public:
@@ -33,11 +33,11 @@ class Socket {
   int64_t send_some(const void* data, int64_t bytes, bool more_follows) const;
   int64_t receive_some(void* data, int64_t bytes) const;
 
-  // Ends the connection to a peer that is silent for about so long (power, cable), with errno ETIMEDOUT.
+  // Lets the connection end with ETIMEDOUT when the peer is silent (no power, no cable) for about `seconds`.
   void give_up_after(double seconds) const;
 
   std::string peer_address() const;  // numeric
-  std::string own_address() const;   // likewise, of this side
+  std::string own_address() const;   // of this side, numeric
   int port() const;                  // of this side
 
   void never_block() const;  // for a listener: accept_from returns at once
@@ -54,8 +54,8 @@ std::vector<Socket> listen_on(std::vector<std::string> addresses, int port);
 // or the listener never blocks.
 Socket accept_from(const Socket& listener);
 
-// One attempt; an empty Socket and the reason in `why` if it fails. Calls `heed` about ten times a second, which may
-// throw.
+// Tries once. Returns an empty Socket and the reason in `why` if that fails. Calls `heed`, which may throw, about ten
+// times a second.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why,
                   const std::function<void()>& heed = {});
 
@@ -63,7 +63,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
 // passed. Skips empty sockets.
 std::vector<int> wait_for_ready(const std::vector<const Socket*>& sockets, Deadline deadline);
 
-// The same for the first such socket: its index, or -1.
+// As wait_for_ready(), but returns the index of the first such socket, or -1.
 int wait_for_any(const std::vector<const Socket*>& sockets, Deadline deadline);
 
 }  // namespace tokamak

@@ -20,9 +20,9 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kNothing = -1;                    // no message in this direction
-constexpr int64_t kLongestText = int64_t{1} << 28;  // of a host's message
+constexpr int64_t kLongestText = int64_t{1} << 28;  // bytes of a host value
 constexpr double kSecondsToBegin = 60;              // for all to take part in the first collective
-constexpr int kMillisecondsToHeed = 100;            // the delay of an interruption of that
+constexpr int kMillisecondsToHeed = 100;            // within which that wait notices an interruption
 
 enum class Purpose : int64_t { kGather = 1, kExchange, kBroadcast, kBarrier };
 
@@ -47,7 +47,7 @@ class Connections {
 
   int ranks() const { return static_cast<int>(hosts_.size()); }
 
-  // Until the next call: the time limit of transfers, and an early end.
+  // Sets the deadline of transfers until the next call, and what can end them earlier.
   void limit(Deadline deadline, std::function<bool()> interrupted) {
     deadline_ = deadline;
     interrupted_ = std::move(interrupted);
@@ -95,7 +95,7 @@ class Connections {
     const Socket& socket;
     Header out_header;
     Header in_header = {};
-    int64_t sent = 0;  // header and bytes together, as received
+    int64_t sent = 0;  // header and bytes together, as in `received`
     int64_t received = 0;
   };
 

@@ -9,9 +9,9 @@
 
 namespace tokamak {
 
-// `data` and `hosts` as in Peers. Collective; groups split from it are destroyed first. Error(kComm) naming a rank that
-// does not take part within a minute, Error(kStopped) if `interrupted` returns true before that; later a watchdog
-// judges.
+// `data` and `hosts` as in Peers. Groups split from it are destroyed first. Collective: Error(kComm) naming a rank that
+// does not call this within a minute, Error(kStopped) if `interrupted` returns true meanwhile. Later waits have no
+// limit here.
 std::unique_ptr<Comm> make_tcp_comm(int rank, LaneSockets data, std::vector<std::string> hosts,
                                     const std::function<bool()>& interrupted = {});
 

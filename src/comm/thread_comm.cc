@@ -26,7 +26,7 @@ struct Call {
   std::string text() const { return str(name, "(", bytes, " bytes)"); }
 };
 
-// Ranks that call collectives together. Guarded by the world's mutex; `posts` by the two waits of an exchange.
+// Ranks that call collectives together. The world's mutex guards it; the two waits of an exchange guard `posts`.
 struct Group {
   std::vector<int> members;  // ranks of the world
   std::vector<const void*> posts;
@@ -158,7 +158,7 @@ class ThreadComm : public HostComm {
 
   std::unique_ptr<Comm> do_split(int color) override {
     const std::vector<int> colors = gather<int>("split", color);
-    std::vector<int> part;  // ranks here
+    std::vector<int> part;  // ranks of this group
     for (int r = 0; r < size(); ++r) {
       if (colors[r] == color) part.push_back(r);
     }

@@ -121,7 +121,7 @@ bool Watch::receive(int from) {
     return true;
   }
   if (header.word == Word::kEnd) {
-    // A peer's process never fails with another code, and 0 would mean success.
+    // No rank of ours ends with a code outside of this range, and 0 would mean success.
     const int code = 1 <= header.value && header.value <= 255 ? header.value : kCommCode;
     end_because(code, str(name(from), " ended the run, exit code ", header.value), rank_ == 0);
   }

@@ -16,7 +16,7 @@ namespace tokamak {
 
 class Watch {
  public:
-  // Receives messages of other ranks, on the watch's thread, where it must not block.
+  // Receives messages of other ranks. Its methods run on the watch's thread, and must not block.
   class Client {
    public:
     virtual ~Client() = default;
@@ -46,7 +46,7 @@ class Watch {
   // Rank 0 sends to all others, another rank to rank 0. Never blocks for long; drops bytes that a peer does not accept.
   void send(const std::string& bytes);
 
-  // Silence after which a host counts as lost; less than the default if a watchdog is stricter.
+  // Sets the silence after which a host is given up. A watchdog with a shorter limit than the default calls it.
   void give_up_after(double seconds);
 
   std::string name(int rank) const { return rank_name(hosts_, rank); }  // "rank 3 (on n2)"

@@ -14,8 +14,8 @@ namespace tokamak {
 
 class World {
  public:
-  // Joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch. Polls `interrupted` while waiting
-  // (over TCP; a launcher of MPI ends its ranks itself); true throws Error(kStopped).
+  // Joins the other ranks; Error(kComm) if that fails, Error(kConfig) as from find_launch(). Polls `interrupted` while
+  // waiting (over TCP; a launcher of MPI ends its ranks itself); true throws Error(kStopped).
   explicit World(std::function<bool()> interrupted = {});
   explicit World(std::unique_ptr<Comm> ranks);  // already connected; collective
   ~World();                                     // disconnects; collective, within leave_within
@@ -29,8 +29,8 @@ class World {
   int local_size() const { return local_size_; }
   int ranks_on_cores();  // ranks that may run on the same cores as this one, itself included; collective
 
-  // Ends every process of the run at once with this exit code. From any thread; THE way for an error, or a hang, that
-  // the other ranks do not share.
+  // Ends every process of the run at once with this exit code. From any thread. THE way to end after an error, or a
+  // hang, that the other ranks do not share.
   [[noreturn]] void end_all(int exit_code);
 
   // The control connections; nullptr in a world of one, or if they could not be made.

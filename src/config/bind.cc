@@ -27,7 +27,7 @@ const RemovedKey* find_removed(const std::string& key) {
   return found == std::end(kRemovedKeys) ? nullptr : &*found;
 }
 
-// A few names, because a problem and its hint share a line.
+// Lists only a few names, because a problem and its hint share a line.
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kMost = 6;
   if (names.size() <= kMost) return join(names, ", ");

@@ -1,5 +1,5 @@
-// ConfigNode -> typed fields. Every node must match a field and every value its type. Anything else is a problem, and
-// the field keeps its default.
+// ConfigNode -> typed fields. Every node must match a field, and every value the field's type. Anything else is a
+// problem, and the field keeps its default.
 #pragma once
 
 #include <algorithm>

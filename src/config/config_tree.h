@@ -58,8 +58,8 @@ struct Problem {
 void apply_override(ConfigNode& root, const std::string& override_text, std::vector<Problem>& problems);
 
 // Replaces every ${section.key} in `root`, which includes the defaults, by that key's value. A value that consists of
-// one reference may name a list or a section. Adds unknown keys, cycles and unclosed braces to `problems`. A reference
-// that exceeds the budget of all copies is added once: ten lines can refer to one another a billion times.
+// one reference may name a list or a section. Adds unknown keys, cycles and unclosed braces to `problems`. All copies
+// share a budget, as ten lines can refer to one another a billion times; it adds one problem.
 void resolve_references(ConfigNode& root, std::vector<Problem>& problems);
 
 // A config as keys and values: to compare two, and to show one.
@@ -68,7 +68,7 @@ struct ConfigLine {
   std::string value;  // as it is printed
 };
 
-// In the order of the tree. A list of plain values is one line, "[a, b]"; of mappings, each of their keys is one.
+// In the order of the tree. A list of plain values is one line, "[a, b]"; a list of mappings has a line per key.
 std::vector<ConfigLine> config_lines(const ConfigNode& node);
 
 }  // namespace tokamak

@@ -14,7 +14,7 @@ namespace tokamak {
 
 namespace {
 
-// Keys of a start, which do not affect training.
+// Keys that belong to one start and do not affect training.
 constexpr const char* kOfEachStart[] = {"run.name", "run.output_dir", "checkpoint.load", "checkpoint.allow_changes"};
 
 bool alters_the_function(const std::string& key) {

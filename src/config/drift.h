@@ -1,5 +1,5 @@
 // Compares a checkpoint's config with that of the run that resumes from it. Keys that change the model's function, or
-// the data seen by attention, may not change by accident.
+// the tokens that attention sees, may not change by accident.
 #pragma once
 
 #include <string>

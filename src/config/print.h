@@ -8,10 +8,10 @@
 
 namespace tokamak {
 
-// Every field, including defaults. Numbers print in the shortest form that round-trips.
+// Prints every field, including defaults. Numbers print in the shortest form that round-trips.
 std::string print_config(const RunConfig& config, Help help = Help::kNone);
 
-// The same, key by key.
+// As print_config, key by key.
 std::vector<ConfigLine> config_values(const RunConfig& config);
 
 // One key's value as plain text, neither quoted nor commented, for scripts. Error(kConfig) unless `key`

@@ -1,4 +1,4 @@
-// The loader without validation: text, overrides, references, types. For load.cc and the tests.
+// Loads a config without validating it: text, overrides, references, types. load.cc and the tests use it.
 #pragma once
 
 #include <string>

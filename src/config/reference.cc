@@ -61,7 +61,7 @@ std::string default_of(const T& value, const std::string& help) {
   return code(str("[", join(items, ", "), "]"));
 }
 
-// The rows of one options struct; `prefix` is its path: "sources[]." for the items of a list.
+// Adds the rows of one options struct. `prefix` is its path, such as "sources[]." for the items of a list.
 template <class T>
 std::string rows(T options, const std::string& prefix) {
   std::string out;

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMostValues = 10000;
 constexpr int64_t kMostText = 1 << 20;  // bytes
 constexpr size_t kLongestTrail = 100;   // keys
-constexpr size_t kMostProblems = 100;   // then the search ends
+constexpr size_t kMostProblems = 100;   // after which the search ends
 
 class Resolver {
  public:
@@ -34,8 +34,8 @@ class Resolver {
 
  private:
   bool resolve_scalar(ConfigNode& node, const std::vector<std::string>& trail) {
-    std::string text;  // as far as it is resolved
-    size_t at = 0;     // in the node's text: what follows is unresolved
+    std::string text;  // the resolved part so far
+    size_t at = 0;     // position in the node's text from which it is not resolved yet
     size_t begin = node.text.find("${");
     while (begin != std::string::npos) {
       const size_t end = node.text.find('}', begin);
@@ -108,7 +108,7 @@ class Resolver {
     return best.empty() ? "" : str("did you mean '", best, "'?");
   }
 
-  // Reports the key at the end of the trail, once. A default has no place; then uses that of the key that refers to it.
+  // Reports the key at the end of the trail, once. A default has no place; the referring key's is used.
   bool report(const ConfigNode& node, const std::vector<std::string>& trail, const std::string& rule,
               const std::string& hint) {
     Problem problem{node.place, str("key '", printable(trail.back()), "' (value ", node.shown(), ") ", rule), hint};
@@ -127,7 +127,7 @@ class Resolver {
   std::vector<Problem>& problems_;
   int64_t values_ = 0;  // copied so far
   int64_t text_ = 0;
-  bool spent_ = false;  // the budget or the number of problems: stop resolving
+  bool spent_ = false;  // the budget, or kMostProblems, is used up: stop resolving
 };
 
 }  // namespace

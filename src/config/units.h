@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-// A value, or the expectation: the rest of the sentence "key 'K' (value V) ...", and a hint.
+// A value; or what was expected, as the rest of the sentence "key 'K' (value V) ...", and a hint.
 template <class T>
 struct Parsed {
   std::optional<T> value;
@@ -40,7 +40,7 @@ std::string print_auto_int(AutoInt value);
 Parsed<AutoLimit> parse_auto_limit(std::string_view text);
 std::string print_auto_limit(AutoLimit value);
 
-// "90s", "1.5h", "3h50m", "2d 6h", "none"; never negative. A number alone has no unit, and is refused but for 0.
+// "90s", "1.5h", "3h50m", "2d 6h", "none"; never negative. A number without a unit is refused, except for 0.
 Parsed<Duration> parse_duration(std::string_view text);
 std::string print_duration(Duration value);
 

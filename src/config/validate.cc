@@ -68,7 +68,7 @@ void check_batch(const TrainingOptions& training, int64_t sequence_length, Field
   }
 }
 
-// A name in records, in files of metrics and on a line of the log.
+// Whether `name` can name a value in records, in files of metrics and on a line of the log.
 bool is_word(const std::string& name) {
   const auto fits = [](unsigned char c) {
     return c < 0x80 && (std::isalnum(c) != 0 || std::strchr("_-./", c) != nullptr);

@@ -15,7 +15,7 @@ namespace tokamak {
 
 namespace {
 
-// Limits of a config, which may come from a foreign checkpoint. Each key is searched among those before it.
+// Limits of a config, which may come from a foreign checkpoint. Each key is compared with those before it.
 constexpr int64_t kMostNodes = 100000;
 constexpr int64_t kMostKeys = 1000;  // of one mapping
 

@@ -14,7 +14,7 @@ ConfigNode parse_yaml(const std::string& text, const std::string& name, std::vec
 // As parse_yaml, for the value of an override: every node has the place `place`.
 ConfigNode parse_yaml_value(const std::string& text, const std::string& place, std::vector<Problem>& problems);
 
-enum class Help { kNone, kTrailing };  // whether its comment follows each key, except in lists: it would repeat
+enum class Help { kNone, kTrailing };  // whether a comment follows each key; not in lists, which would repeat it
 
 // Block style, two spaces per level, lists of scalars in brackets.
 std::string emit_yaml(const ConfigNode& root, Help help);

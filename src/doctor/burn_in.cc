@@ -1,6 +1,6 @@
-// The same GEMMs on every rank for a few seconds. They find a device that computes other bits than its equals, or other
-// bits from time to time, or is slower. (Llama 3, arXiv 2407.21783, table 5; silent data corruption: Dixit et al. 2021,
-// arXiv 2102.11245.)
+// Runs the same GEMMs on every rank for a few seconds. They find a device that is slower than equal devices, or
+// computes other bits than they do, always or from time to time. (Llama 3, arXiv 2407.21783, table 5; silent data
+// corruption: Dixit et al. 2021, arXiv 2102.11245.)
 #include <time.h>
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace tokamak::doctor {
 
 namespace {
 
-constexpr double kFailBelow = 0.7, kWarnBelow = 0.9;  // of the median of the others
+constexpr double kFailBelow = 0.7, kWarnBelow = 0.9;  // share of the median rate of the other ranks
 constexpr double kRoundSeconds = 0.1;
-constexpr size_t kFewestRounds = 3;    // whose bits are compared, however long they take
-constexpr double kLongEnough = 0.005;  // of one GEMM
+constexpr size_t kFewestRounds = 3;    // at least so many rounds of GEMMs, however long they take
+constexpr double kLongEnough = 0.005;  // seconds of one GEMM
 constexpr double kCoresAreOurs = 0.9;  // share of the time that a rank's threads ran
 constexpr int64_t kSmallest = 256;
 constexpr uint64_t kSeed = 15;
@@ -106,7 +106,7 @@ void burn(SquareGemm& gemm, double seconds, double once, Facts& facts) {
 
 std::string flops_text(double flops_per_second) { return human_si(flops_per_second, "FLOP/s"); }
 
-// The largest group of equal bits is right; two groups of that size leave it open.
+// The bits of the largest group of ranks are right. If two groups are the largest, the ranks of all groups fail.
 void judge_bits(CheckResult& result, const RankHosts& peers, const std::vector<int>& equals) {
   std::map<std::string, std::vector<int>> by_bits;
   for (const int rank : equals) by_bits[result.ranks[rank].text("bits")].push_back(rank);
@@ -183,7 +183,7 @@ CheckResult check_burn_in(Comm& comm, const RankHosts& peers, Backend& backend, 
     const bool ran = measure(result, comm, peers, [&](Facts& facts) {
       gemm.reset();
       gemm.emplace(backend, options.dtype, n);
-      gemm->seconds(1);  // kernels are loaded, algorithms chosen
+      gemm->seconds(1);  // a first call, which loads kernels and chooses algorithms
       once = gemm->seconds(1);
       facts.set("once", once);
     });

@@ -110,7 +110,7 @@ bool measure(CheckResult& result, Comm& comm, const RankHosts& peers, const std:
     if (facts.has(kErrorKind)) result.kind = static_cast<Kind>(static_cast<int>(facts.number(kErrorKind)));
     result.ranks[rank].add(facts);
   }
-  // A failure of all ranks is no host's fault. A single rank cannot compare: there only its device is the host's.
+  // If all ranks fail, no host is blamed. A single rank has none to compare with: only a device fault blames its host.
   const bool shared =
       comm.size() == 1 ? result.kind != Kind::kDevice : failed.size() == static_cast<size_t>(comm.size());
   for (const int rank : failed) {

@@ -26,7 +26,7 @@ class Facts {
   std::string text(const std::string& name) const;  // numbers too, as text; "" where it is missing
   const nlohmann::ordered_json& all() const { return values_; }
 
-  // Numbers keep their bits, texts may hold any bytes.
+  // decode(encode()) keeps the bits of numbers and all bytes of texts.
   std::string encode() const;
   static Facts decode(const std::string& bytes);
 
@@ -46,7 +46,7 @@ struct Note {
 
 struct CheckResult {
   std::string name;
-  Kind kind = Kind::kDevice;  // the exit code if it fails
+  Kind kind = Kind::kDevice;  // gives the exit code if the check fails
   Status status = Status::kOk;
   std::string value;  // the measurement in one line
   std::vector<Note> notes;

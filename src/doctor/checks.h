@@ -1,4 +1,4 @@
-// The checks of the doctor, in files of their names, whose banners say what they find. Each is collective.
+// The checks of the doctor. The banner of each .cc file says what its check finds. All checks are collective.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ CheckResult check_program(Comm& comm, const RankHosts& peers, const Facts& own);
 // `clock` returns seconds since 1970.
 CheckResult check_clocks(Comm& comm, const RankHosts& peers, const std::function<double()>& clock);
 
-using Variables = std::function<const char*(const char* name)>;  // as std::getenv
+using Variables = std::function<const char*(const char* name)>;  // looks up one variable, like std::getenv
 
 // The facts that the rules depend on.
 struct Surroundings {
@@ -35,13 +35,13 @@ struct Surroundings {
   std::string system = "/";  // the directory of proc/ and sys/
 };
 
-// The settings that hurt, a line each with effect and remedy.
+// Return one line for each setting that hurts, with its effect and remedy.
 std::vector<std::string> hurtful_variables(const Variables& variables, const Surroundings& here);
 std::vector<std::string> hurtful_settings(const Surroundings& here);
-std::vector<std::string> gpu_libraries(const std::vector<std::string>& paths);  // NVIDIA's among `paths`
+std::vector<std::string> gpu_libraries(const std::vector<std::string>& paths);  // the libraries of NVIDIA among `paths`
 CheckResult check_environment(Comm& comm, const RankHosts& peers, const Variables& variables, const Surroundings& here);
 
-// `data`: the data group; without it or the config nothing is planned.
+// `data`: the data group. Without `data` or `config` the check makes no memory plan.
 CheckResult check_memory(World& world, const RankHosts& peers, Backend& backend, Comm* data,
                          const std::optional<RunConfig>& config);
 
@@ -53,15 +53,15 @@ struct DiskRateOptions {
 struct DiskOptions {
   std::string directory;  // the run's, with checkpoints/ in it; if it does not exist, its nearest parent is tried
   int64_t checkpoint_bytes = 0;                                // of one checkpoint; 0: unknown
-  int64_t keep = 2;                                            // checkpoints that stay
-  double seconds_to_appear = 3;                                // the age of a network file system's caches
+  int64_t keep = 2;                                            // how many checkpoints the run keeps
+  double seconds_to_appear = 3;                                // how long a new file may stay unseen on other hosts
   DiskRateOptions rate;                                        // for all ranks together: each writes its share
-  std::function<int64_t(const std::string& path)> free_bytes;  // none: the file system's
+  std::function<int64_t(const std::string& path)> free_bytes;  // empty: asks the file system
 };
 
 CheckResult check_disk(Comm& comm, const RankHosts& peers, const DiskOptions& options);
 
-// Free space that a run needs: its checkpoints and a fifth more, less the earlier ones that these will replace. It is
+// Free space that a run needs: its checkpoints and a fifth more, minus the `held_bytes` of checkpoints on disk. It is
 // at least one checkpoint, since a new one is committed before an old one is deleted.
 int64_t needed_bytes(int64_t checkpoint_bytes, int64_t keep, int64_t held_bytes);
 
@@ -86,9 +86,9 @@ class HeldLock {
   bool held_ = false;
 };
 
-// Writes pieces that double in size, each with fsync, until `bytes` are written or `seconds` have passed. Then reads
-// them back, past the page cache if the kernel allows it. Removes the name `path` before it writes, so a killed process
-// leaves nothing. Error(kCheckpoint) if a call fails.
+// measure_disk writes pieces that double in size, each with fsync, for `bytes` or `seconds`. Then it reads them back,
+// past the page cache if the kernel allows it. Removes the name `path` before it writes, so a killed process leaves
+// nothing. Error(kCheckpoint) if a call fails.
 struct DiskRate {
   int64_t bytes = 0;         // written in all
   bool finished = false;     // all of the requested bytes
@@ -101,7 +101,7 @@ DiskRate measure_disk(const std::string& path, const DiskRateOptions& options);
 struct BurnInOptions {
   double seconds = 3;
   DType dtype = DType::kBF16;
-  int64_t most = 0;  // rows of the largest matrix; 0: by the device
+  int64_t most = 0;  // rows of the largest matrix; 0: chosen for the kind of device
 };
 CheckResult check_burn_in(Comm& comm, const RankHosts& peers, Backend& backend, const BurnInOptions& options);
 
@@ -112,9 +112,9 @@ void judge_burn_in(CheckResult& result, const RankHosts& peers);
 inline constexpr int64_t kPowerCap = 0x4, kHardwareSlowdown = 0x8, kSoftwareThermal = 0x20, kHardwareThermal = 0x40,
                          kPowerBrake = 0x80;
 
-// Asks NVIDIA's management library, opened where a driver has installed it: no header, no link, no CUDA. Returns
-// `gpus`, their number, and `driver`, or why there are none: `missing`. GPU i has gpu<i>.name, gpu<i>.bus, ...; facts
-// that GPU or driver do not report are missing.
+// Asks NVIDIA's management library, which it opens at run time if a driver has installed it. The fact `gpus` is the
+// number of GPUs, `driver` the version; `missing` says why there is no GPU. GPU i has gpu<i>.name, gpu<i>.bus, ...;
+// facts that GPU or driver do not report are missing.
 Facts ask_nvml();
 
 // Calls `ask` on the first rank of each host.
@@ -122,7 +122,7 @@ CheckResult check_gpus(Comm& comm, const RankHosts& peers, const std::function<F
 
 struct CollectivesOptions {
   DType reduce = DType::kF32;  // the communication dtype of gradients
-  int64_t most_bytes = 0;      // of the larger size; 0: by the device
+  int64_t most_bytes = 0;      // of the larger size; 0: chosen for the kind of device
   double seconds = 4;          // for all measurements
 };
 
@@ -131,8 +131,8 @@ CheckResult check_collectives(Comm& control, Comm& data, const RankHosts& peers,
                               const CollectivesOptions& options);
 
 struct PairsOptions {
-  int64_t bytes = 0;    // in each direction; 0: by the device
-  double seconds = 10;  // no round begins after that
+  int64_t bytes = 0;    // in each direction; 0: chosen for the kind of device
+  double seconds = 10;  // no new round begins after that time
 };
 CheckResult check_pairs(Comm& control, Comm& data, const RankHosts& peers, Device& device, const PairsOptions& options);
 
@@ -145,7 +145,7 @@ struct PairTime {
 // Names the slowest pairs, and a host that is part of most of them.
 void judge_pairs(CheckResult& result, const RankHosts& peers, std::vector<PairTime> pairs);
 
-// The opponent of `player` in `round` of a tournament of `players`; the player itself if it pauses.
+// The opponent of `player` in `round` of a tournament of `players`; returns `player` if it has none in this round.
 int opponent(int player, int round, int players);
 
 }  // namespace tokamak::doctor

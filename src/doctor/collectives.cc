@@ -103,8 +103,8 @@ class Collectives {
   Tensor full_, slice_, scratch_, few_;
 };
 
-// Seconds of one repetition out of as many as fit into `budget`. All ranks use the slowest rank's time, so all repeat
-// equally often.
+// Seconds of one repetition, from as many repetitions as fit into `budget`. All ranks use the slowest rank's time, so
+// all repeat equally often.
 double seconds_of(Comm& control, Collectives& collectives, double budget, const std::function<void()>& work) {
   const auto timed = [&](int64_t times) {
     control.barrier();
@@ -114,7 +114,7 @@ double seconds_of(Comm& control, Collectives& collectives, double budget, const 
     const auto nanoseconds = static_cast<int64_t>(1e9 * watch.seconds() / static_cast<double>(times));
     return 1e-9 * static_cast<double>(std::max<int64_t>(control.max(nanoseconds), 1));
   };
-  const double first = timed(1);  // connections are made
+  const double first = timed(1);  // the first call makes the connections
   if (first > budget / 2) return first;
   const double once = timed(1);
   const auto times = static_cast<int64_t>(std::min<double>(kMostRepeats, (budget - first) / once));

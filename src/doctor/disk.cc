@@ -1,5 +1,5 @@
-// The directory of the checkpoints: it exists or can be created, all hosts see the same one, its free space, renames
-// and locks suffice, and its write rate is known. The check works in a directory of its own, which it removes.
+// Checks the directory of the checkpoints: that all hosts see the same one, its free space, renames and locks. Measures
+// its write and read rates. The check works in a directory of its own, which it removes.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ bool appears(const std::string& path, double seconds) {
   return true;
 }
 
-// Rank 0 makes it; the destructor removes it with its contents.
+// A directory that rank 0 makes. The destructor removes it with its contents.
 class ProbeDirectory {
  public:
   void make(const std::string& parent) {
@@ -196,7 +196,7 @@ DiskRate measure_disk(const std::string& path, const DiskRateOptions& options) {
   for (int64_t piece = kFirstPiece; file.size() < options.bytes && watch.seconds() < options.seconds; piece *= 2) {
     const int64_t bytes = std::min({piece, options.bytes - file.size(), static_cast<int64_t>(data.size())});
     const double seconds = write(bytes);
-    if (bytes < largest) continue;  // a short last piece, of which fsync takes too large a share
+    if (bytes < largest) continue;  // a short last piece: most of its time is that of fsync
     largest = bytes;
     rate.write_rate = static_cast<double>(bytes) / seconds;
   }
@@ -238,7 +238,7 @@ CheckResult check_disk(Comm& comm, const RankHosts& peers, const DiskOptions& op
     facts.set("wrong_with_lock", wrong_with_lock(probe.path()));
   });
   if (!usable) {
-    for (Note& note : result.notes) note.host.clear();  // the directory's fault
+    for (Note& note : result.notes) note.host.clear();  // no host is at fault, but the directory
     return result;
   }
   const Facts lead = result.ranks.front();

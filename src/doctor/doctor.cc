@@ -22,7 +22,7 @@ namespace tokamak::doctor {
 
 namespace {
 
-// The exit code of several failed checks: first the faults that other hosts can avoid.
+// If several checks fail, the first of these kinds gives the exit code. Faults that other hosts can avoid come first.
 constexpr std::array kWorstFirst = {Kind::kDeviceFault, Kind::kDevice, Kind::kCheckpoint,
                                     Kind::kComm,        Kind::kData,   Kind::kConfig};
 
@@ -65,7 +65,7 @@ class Doctor {
     CheckResult result;
     try {
       result = missing.empty() ? run() : skipped(name, missing);
-    } catch (const Error& error) {  // on this rank alone, where others may wait for it
+    } catch (const Error& error) {  // only this rank throws, and the others may wait for it
       fail(error.kind(), str("doctor, in the check '", name, "', ", peers_.name(comm_.rank()), ": ", error.what()),
            error.hint());
     }
@@ -128,7 +128,7 @@ class Doctor {
     expect_equal(result, peers_, "device", Status::kWarn, "the slowest sets the pace");
     try {
       data_ = make_data_comm(comm_, *backend_.device, runtime, config_ ? config_->precision.reduce : Precision::kF32);
-    } catch (const Error& error) {  // of all ranks
+    } catch (const Error& error) {  // all ranks throw it
       result.kind = error.kind();
       result.fail("", str(error.what(), error.hint().empty() ? "" : str(" (", error.hint(), ")")));
     }

@@ -17,8 +17,8 @@ struct ReadConfig {
 
 struct DoctorOptions {
   std::string version;
-  std::function<ReadConfig()> read_config;       // none: the machine alone is checked
-  std::string directory;                         // of checkpoints; "": the config's, or no check of a disk
+  std::function<ReadConfig()> read_config;       // empty: the doctor checks the machine alone
+  std::string directory;                         // of checkpoints; "": the config's; no config: no check of a disk
   std::function<void(const CheckResult&)> show;  // called on rank 0 after each check
   BurnInOptions burn_in;
   CollectivesOptions collectives;
@@ -32,10 +32,10 @@ struct DoctorReport {
   double seconds = 0;
   std::vector<CheckResult> checks;
   std::optional<RunConfig> config;
-  std::vector<std::string> gpu_libraries;  // NVIDIA's, loaded by rank 0: real paths, which show two installations
+  std::vector<std::string> gpu_libraries;  // real paths of NVIDIA's in rank 0, to show if two are installed
 
   Status status() const;                      // the worst
-  int exit_code() const;                      // 0, or that of the worst failed check
+  int exit_code() const;                      // 0, or that of the worst check that failed
   std::vector<std::string> suspects() const;  // the hosts that failed checks blame, each once
 };
 

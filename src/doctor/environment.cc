@@ -84,7 +84,7 @@ constexpr VariableRule kVariableRules[] = {
     {"DNNL_MAX_CPU_ISA", on_cpu, is_set, "oneDNN uses no newer instructions than these", "unset it"},    // [6]
 };
 
-constexpr double kSwapInUse = 0.02;  // of the memory; idle pages may be less
+constexpr double kSwapInUse = 0.02;  // share of the memory; idle pages may swap less than this
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);

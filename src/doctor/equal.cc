@@ -114,7 +114,7 @@ CheckResult check_program(Comm& comm, const RankHosts& peers, const Facts& own) 
   return result;
 }
 
-// Rank 0 reads its clock after all have entered the barrier and before any has the broadcast: between two readings of
+// Rank 0 reads its clock after all ranks enter the barrier and before any has the broadcast, so between two readings of
 // this rank's own clock. The offset is known to half of their distance, as in NTP (RFC 5905, section 8).
 CheckResult check_clocks(Comm& comm, const RankHosts& peers, const std::function<double()>& clock) {
   std::vector<double> offsets, distances;

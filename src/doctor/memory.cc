@@ -1,4 +1,4 @@
-// Memory and limits of each host, and whether the run of a config fits into them.
+// Checks memory and limits of each host, and whether the run of a config fits.
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -52,13 +52,13 @@ void measure_memory(Facts& facts, const Device& device) {
 // The plan of every rank against its share of the memory. Returns the result's value, or "" if the plan does not fit.
 std::string compare_plan(CheckResult& result, World& world, const RankHosts& peers, Backend& backend, Comm& data,
                          const RunConfig& stated) {
-  // If the least choice fits, so does whatever a start chooses.
+  // A start chooses settings that fit. So the check plans those that need the least memory.
   const RunConfig config = leaves_choice(stated) ? with_choice(stated, least_choice(stated)) : stated;
   const Device& device = *backend.device;
   int replicas = 1;
   const auto find_replicas = [&](Facts&) { replicas = replicas_of(config.parallelism, world.size()); };
   if (!measure(result, world.comm(), peers, find_replicas)) return "";
-  // The groups of a run take memory, and reserve some.
+  // The groups of a run take memory and reserve more, so they must exist before memory_share().
   const MeshGroups groups(data, replicas);
   const MemoryShare share = memory_share(device, world, groups.mesh(), config.runtime);
   const auto plan = [&](Facts& facts) {
@@ -70,7 +70,7 @@ std::string compare_plan(CheckResult& result, World& world, const RankHosts& pee
     facts.set("reserve_bytes", share.reserve);
     try {
       expect_fit(run.engine->plan(), device, share, config, run.shape.micro_batch);
-    } catch (const Error& error) {  // without the plan, which is a page long
+    } catch (const Error& error) {  // leaves out the plan, which is a page long
       fail(error.kind(), error.what(), error.hint().substr(0, error.hint().find("\nplan:")));
     }
   };

@@ -53,7 +53,7 @@ PairTime measure_pair(Comm& pair, Device& device, int64_t bytes) {
     return 1e-9 * static_cast<double>(std::max<int64_t>(pair.max(static_cast<int64_t>(1e9 * seconds)), 1));
   };
   Transfer small(pair, device, Comm::kSliceAlignment), large(pair, device, bytes);
-  small.seconds();  // connections are made
+  small.seconds();  // the first call makes the connections
   std::vector<double> latencies;
   for (int i = 0; i < kLatencyRounds; ++i) latencies.push_back(small.seconds());
   double best = slower(large.seconds());

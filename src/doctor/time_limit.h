@@ -1,5 +1,5 @@
-// Ends a doctor that hangs: when its time is over, a thread ends the process with exit code 6 and names the check under
-// way. A rank that waits for another one cannot end by itself.
+// Ends a doctor that hangs, since a rank that waits for another one cannot end by itself. When the time is over, a
+// thread ends the process with exit code 6 and names the current check.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class TimeLimit {
   explicit TimeLimit(double seconds);
 
   void enter(const std::string& check);  // begins a check
-  // Called with a message when the time is over. Empty: the message is logged and the process ends.
+  // `expired` gets a message when the time is over. If it is empty, the message is logged and the process ends.
   void set_expired(std::function<void(const std::string& message)> expired);
 
   static constexpr const char* kHint =

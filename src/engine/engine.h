@@ -24,7 +24,7 @@ struct EngineSizes {
   bool training = true;          // false: weights and forward only
   int64_t cached_sequences = 0;  // sequences in the cache of keys and values; 0: no cache
   int64_t cached_length = 0;     // length of each, at most max_length; 0: max_length
-  bool snapshot = false;         // plan host memory for a copy of the state, which train/state_slices.h takes
+  bool snapshot = false;         // plan host memory for a copy of the state (train/state_slices.h)
   bool statistics = false;       // plan memory for tensor statistics
 };
 

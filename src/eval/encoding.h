@@ -14,9 +14,9 @@ class EvalEncoder {
   // `tokenizer` outlives this.
   EvalEncoder(const Tokenizer& tokenizer, const EncodingOptions& options);
 
-  // Encodes context and continuation together; the continuation's tokens are those after as many as the context alone
-  // has. White space at the end of the context belongs to the continuation. A too long context loses its beginning.
-  // Error(kData), beginning with `where`, if the continuation alone is longer than that or has no token.
+  // Encodes context and continuation together. If the context alone has n tokens, the continuation has all tokens after
+  // the first n. White space at the end of the context belongs to the continuation. A too long context loses its
+  // beginning. Error(kData), beginning with `where`, if the continuation alone does not fit, or either part is empty.
   ScoredSequence pair(std::string_view context, std::string_view continuation, std::string_view where);
 
   // The whole text in windows of the model's context, each token once. The first window begins after the BOS token (the

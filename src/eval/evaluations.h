@@ -18,11 +18,11 @@ struct EvalResult {
 
 class Evaluations {
  public:
-  // Loads and encodes all tasks. Error(kData) as make_eval_task.
+  // Loads and encodes all tasks. Throws Error(kData) where make_eval_task does.
   Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer& tokenizer, const EncodingOptions& encoding);
 
-  // Results in task order. Collective; the same on every rank. The engine must support sequences of the encoding's
-  // context. Calls `between` between micro-batches, on all ranks; it may throw to end the evaluation.
+  // Results in task order. Collective; every rank gets the same results. The engine must support sequences of the
+  // encoding's context. Calls `between` between micro-batches, on all ranks; it may throw to end the evaluation.
   std::vector<EvalResult> run(Engine& engine, const std::function<void()>& between) const;
 
  private:

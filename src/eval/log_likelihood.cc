@@ -53,7 +53,7 @@ struct PackedBatch {
     cu_seqlens.push_back(static_cast<int32_t>(tokens.size()));
   }
 
-  // For a rank without sequences while others have some: weight gathers are collective.
+  // Adds one token on a rank that has no sequences left, because weight gathers are collective.
   void add_filler() {
     tokens.push_back(0);
     targets.push_back(-1);

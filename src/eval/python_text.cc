@@ -10,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-// str.isspace() of Python 3: bidirectional type WS, B or S, or category Zs.
+// As str.isspace() of Python 3: Unicode's bidirectional type WS, B or S, or category Zs.
 bool is_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;

@@ -1,4 +1,4 @@
-// Python's str methods that lm-evaluation-harness uses: white space and letters are Unicode's.
+// Python's str methods that lm-evaluation-harness uses. White space and letters are as Unicode defines them.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-// Index of a choice among `count`, numbered from `first`; some data sets store the number as text.
+// Index of a choice, if the `count` choices are numbered from `first`. Some data sets store the number as text.
 size_t index(const JsonValue& value, int64_t first, size_t count) {
   const std::string digits = value.is_whole() ? str(value.whole(INT64_MIN)) : value.text();
   for (size_t i = 0; i < count; ++i) {
@@ -21,7 +21,7 @@ size_t index(const JsonValue& value, int64_t first, size_t count) {
   value.refuse(str("expected one of the ", count, " choices from ", first, " on"));
 }
 
-// One context, and each choice after a space.
+// Makes a question of one context. Each continuation is a space and a choice.
 Question ask(const std::string& context, const std::vector<std::string>& choices, size_t answer) {
   Question question{.choices = {}, .answer = answer};
   for (const std::string& choice : choices) question.choices.push_back({context, " " + choice, choice});

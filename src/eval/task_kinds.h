@@ -13,11 +13,11 @@ enum class LengthNorm { kNo, kYes };  // whether the task has an acc_norm
 EvalTask multiple_choice_task(std::vector<Question> questions, LengthNorm norm, EvalEncoder& encoder);
 
 // Perplexity of whole texts, by the harness's loglikelihood_rolling: each token is predicted once, from at most one
-// model context. word_perplexity, byte_perplexity, bits_per_byte, token_perplexity.
+// model context. Metrics: word_perplexity, byte_perplexity, bits_per_byte, token_perplexity.
 EvalTask rolling_text_task(std::span<const std::string> texts, EvalEncoder& encoder);
 
 // The loss on the data set at options.path, as in validation: windows of the model's context in stored order, with
-// document masking. loss, token_perplexity, bits_per_byte. Error(kData) if another tokenizer made the set.
+// document masking. Metrics: loss, token_perplexity, bits_per_byte. Error(kData) if another tokenizer made the set.
 EvalTask shards_task(const EvalOptions& options, const Tokenizer& tokenizer, int64_t context);
 
 }  // namespace tokamak

@@ -25,7 +25,7 @@ namespace tokamak {
 inline constexpr int64_t kGgufAlignment = 32;
 inline constexpr size_t kGgufLongestTensorName = 64;
 
-// In the order of the format's type numbers, here and below. Arrays of arrays are not supported.
+// GgufArray and GgufValue have types in the order of GGUF's type numbers. Arrays of arrays are not supported.
 using GgufArray = std::variant<std::vector<uint8_t>, std::vector<int8_t>, std::vector<uint16_t>, std::vector<int16_t>,
                                std::vector<uint32_t>, std::vector<int32_t>, std::vector<float>, std::vector<bool>,
                                std::vector<std::string>, std::monostate, std::vector<uint64_t>, std::vector<int64_t>,
@@ -38,7 +38,7 @@ enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kBF16 = 30 };
 
 struct GgufTensor {
   std::string name;
-  std::vector<int64_t> shape;  // outermost extent first, as everywhere else
+  std::vector<int64_t> shape;  // outermost extent first, as in Shape
   GgufType type = GgufType::kF32;
   int64_t offset = 0;  // bytes from the start of data
 

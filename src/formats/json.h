@@ -39,7 +39,7 @@ class JsonValue {
   std::vector<std::string> texts() const;  // of a list of strings
   std::vector<int64_t> counts() const;     // of a list of whole numbers from 0
 
-  // The same if present(), else `otherwise`.
+  // Return text(), truth(), number() or whole() if present(), else `otherwise`.
   std::string text_or(const std::string& otherwise) const { return present() ? text() : otherwise; }
   bool truth_or(bool otherwise) const { return present() ? truth() : otherwise; }
   double number_or(double otherwise) const { return present() ? number() : otherwise; }

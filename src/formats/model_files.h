@@ -32,7 +32,7 @@ class ModelFiles {
   std::map<std::string, Tensor, std::less<>> tensors_;
 };
 
-// Whether ModelFiles::read can read it.
+// Whether ModelFiles::read can read a tensor of this dtype.
 bool is_readable_as_float(const std::string& safetensors_dtype);
 
 }  // namespace tokamak

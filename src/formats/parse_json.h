@@ -19,8 +19,8 @@ struct JsonExtent {
 };
 JsonExtent extent_of_json(std::string_view text);
 
-// is_discarded() where the text is no JSON, is nested deeper than kDeepestJson or has more than kMostMembers: an
-// ordered_json compares each name with all before it.
+// The result is_discarded() if the text is no JSON, is nested deeper than kDeepestJson or has more than kMostMembers.
+// The last limit is for ordered_json, which compares each name with all before it.
 template <class Json = nlohmann::json>
 Json try_parse_json(std::string_view text) {
   const JsonExtent extent = extent_of_json(text);
@@ -28,7 +28,7 @@ Json try_parse_json(std::string_view text) {
   return Json::parse(text, nullptr, false);
 }
 
-// An integer that an Int can hold, or a type_error: the library converts any number, beyond the range too.
+// Returns an integer in the range of Int, else throws type_error. The library would convert any number.
 template <class Int, class Json>
 Int whole_of(const Json& value) {
   const bool is_whole = value.is_number_unsigned()

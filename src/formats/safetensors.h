@@ -39,7 +39,7 @@ class SafetensorsFile {
     read_bytes(tensor, first * static_cast<int64_t>(sizeof(T)), std::as_writable_bytes(out));
   }
 
-  // The same of an F32, BF16 or F16 tensor, converted exactly; fails for any other.
+  // Like read(), but converts an F32, BF16 or F16 tensor exactly; fails for any other.
   void read_as_float(const SafetensorsEntry& tensor, int64_t first, std::span<float> out) const;
 
   // The whole tensor.
@@ -69,7 +69,7 @@ struct FileDigest {
 // Writes a file sequentially. Its checksum is computed from the bytes in memory, never read back.
 class SafetensorsWriter {
  public:
-  // Ignores the tensors' begin and end; keeps their order, which must align each tensor (sort_as_reference does).
+  // Ignores begin and end of `tensors` and keeps their order. It must align each tensor, as sort_as_reference does.
   SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> tensors, const SafetensorsMetadata& metadata,
                     Kind kind);
 

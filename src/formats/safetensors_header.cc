@@ -22,7 +22,7 @@ struct TypeBits {
   int64_t bits;
 };
 
-// In the reference's order, by ascending alignment.
+// In the order of the reference writer, by ascending alignment.
 constexpr std::array<TypeBits, 22> kTypes = {
     {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
      {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},

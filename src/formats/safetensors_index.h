@@ -26,8 +26,8 @@ struct ModelShard {
   std::vector<SafetensorsEntry> tensors;  // in the order of their data
 };
 
-// huggingface_hub's rule: tensors in the given order fill a file until the next would exceed `largest_bytes`; a larger
-// one has a separate file. Within a file the order is the reference writer's.
+// huggingface_hub's rule: tensors in the given order fill a file until the next would exceed `largest_bytes`; a tensor
+// larger than that has a separate file. Within a file the order is the reference writer's.
 std::vector<ModelShard> split_into_shards(const std::vector<SafetensorsEntry>& tensors, int64_t largest_bytes);
 
 std::string render_index(const std::vector<ModelShard>& shards);

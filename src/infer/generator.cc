@@ -20,7 +20,7 @@ struct Generator::Active {
 Generator::Generator(Transformer& model, KvCache& cache, Device& device, Stream& compute)
     : model_(model), cache_(cache), device_(device), compute_(compute) {}
 
-// On the host: row s belongs to the batch's sequence s.                                                  (S, V)
+// Runs the model and copies the logits to the host. Row s is of the batch's sequence s.                  (S, V)
 std::span<float> Generator::logits_of(const CachedBatch& batch, const GenerationOptions& options) {
   if (options.between) options.between();
   const Tensor logits = forward_cached(model_, compute_, batch, cache_);

@@ -27,7 +27,7 @@ struct GenerationRequest {
   std::string stream;           // name of its random stream
 };
 
-inline constexpr int64_t kPrefillStep = 1024;  // prompt tokens of a forward pass at most, as programs use it
+inline constexpr int64_t kPrefillStep = 1024;  // prefill_step of programs: most prompt tokens of a forward pass
 
 // Chooses the next token of each sequence of a forward pass.
 using Choose = std::function<std::vector<int32_t>()>;
@@ -49,7 +49,7 @@ struct GenerationOptions {
 struct GenerationTimes {
   int64_t prompt_tokens = 0;   // prefilled
   double prompt_seconds = 0;   //
-  int64_t decoded_tokens = 0;  // by decode()
+  int64_t decoded_tokens = 0;  // new tokens, except the first of each prompt
   double decode_seconds = 0;
 };
 
@@ -61,7 +61,7 @@ class Generator {
   // Request r is finished, with `tokens` new tokens (including the one that ended it).
   using OnFinish = std::function<void(size_t request, Finish finish, int64_t tokens)>;
 
-  // All outlive this; the batch has one place per slot of the cache.
+  // All arguments outlive this. At most cache.slots() prompts run at once.
   Generator(Transformer& model, KvCache& cache, Device& device, Stream& compute);
 
   GenerationTimes run(const std::vector<GenerationRequest>& requests, const GenerationOptions& options,

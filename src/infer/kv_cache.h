@@ -42,7 +42,7 @@ class KvCache {
   int64_t length(int64_t slot) const { return lengths_[slot]; }
   void clear(int64_t slot) { lengths_[slot] = 0; }
 
-  // Checks that the batch fits and enqueues its upload. The tokens count as cached after `grow`.
+  // Checks that the batch fits and enqueues its upload. grow() then adds its tokens to the slots' lengths.
   CachedInputs upload(Stream& compute, const CachedBatch& batch);
   void grow(const CachedBatch& batch);
 
@@ -59,7 +59,7 @@ class KvCache {
   ModelConfig config_;
   KvCacheOptions options_;
   std::vector<MemoryPlan::Slot> layer_slots_;
-  std::optional<MemoryPlan::Slot> rope_slot_;  // only if the angles depend on the length
+  std::optional<MemoryPlan::Slot> rope_slot_;  // set only if rope_scaling is dynamic
   MemoryPlan::Slot slots_slot_, cached_slot_, last_rows_slot_, last_hidden_slot_, logits_slot_;
 
   Backend* backend_ = nullptr;

@@ -9,8 +9,8 @@
 
 namespace tokamak {
 
-// In the order of `prompts`; `bos` prepends the BOS token, which the tokenizer must have. The name of a prompt's stream
-// is its text and how often it was given before. So its choices do not depend on other prompts.
+// In the order of `prompts`; `bos` prepends the BOS token, which the tokenizer must have. A prompt's stream is named
+// after its text and how often that was given before. So its samples do not depend on other prompts.
 std::vector<GenerationRequest> make_requests(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                              bool bos);
 

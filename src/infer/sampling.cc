@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kSortedFirst = 64;  // candidates; enough for a peaked distribution
+constexpr size_t kSortedFirst = 64;  // how many candidates are sorted first; usually enough for top_p
 
 // The most likely token; ties go to the lowest id.
 int32_t likeliest(std::span<const float> logits) {

@@ -30,7 +30,7 @@ class Detokenizer {
   size_t shown_;     // tokens whose text was emitted
 };
 
-// Ends a text before the first stop string; of several that end at the same place, before the longest.
+// Ends a text before the first stop string. If several stop strings end at the same place, the longest is cut off.
 class StopFilter {
  public:
   explicit StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {}

@@ -20,7 +20,7 @@ struct TextOptions {
 
 class TextWriter {
  public:
-  // All outlive this; request r is prompt r.
+  // All arguments outlive this; requests[r] is that of prompts[r].
   TextWriter(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
              const std::vector<GenerationRequest>& requests, const TextOptions& options, std::ostream& out);
 

@@ -74,7 +74,7 @@ void add_rope(const ModelConfig& model, const std::string& prefix, GgufKeys& key
     case RopeType::kDefault:
     case RopeType::kDynamic:  // no effect within context_length
       return;
-    case RopeType::kLlama3:  // expressed by the tensor rope_freqs
+    case RopeType::kLlama3:  // the tensor rope_freqs expresses it
       if (architecture_of(model) != "llama") refuse_scaling("llama3 of a Qwen model");
       return;
     case RopeType::kLinear:

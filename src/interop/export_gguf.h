@@ -1,5 +1,5 @@
 // A checkpoint as one GGUF file for llama.cpp: weights in F32, F16 or BF16 (vectors always F32), the model's
-// hyperparameters and the tokenizer. Streamed, like export_hf.
+// hyperparameters and the tokenizer. Memory is bounded as in export_hf.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tokamak {
 ExportReport export_gguf(ExportSource& source, const ExportOptions& options, const std::string& out,
                          const Progress& progress);
 
-// The row in Hugging Face's order (half against half) of row `row` in interleaved order, for a q or k matrix.
+// Row `row` of GGUF's interleaved q or k matrix is this row of Hugging Face's, whose pairs lie half a head apart.
 int64_t half_split_row(int64_t row, int64_t head_size);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
 // A checkpoint as a Hugging Face directory: safetensors in one file or several, config.json, generation_config.json,
-// the tokenizer's files and a model card. Streamed: memory is bounded by a piece of a few MiB.
+// the tokenizer's files and a model card. It passes weights in pieces of a few MiB, so memory is bounded.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace tokamak {
 ExportReport export_hf(ExportSource& source, const ExportOptions& options, const std::string& out,
                        const Progress& progress);
 
-// The model's tensors in the order of transformers' state_dict, layer by layer, without offsets.
+// The model's tensors in the order of transformers' state_dict, layer by layer. begin and end stay 0.
 std::vector<SafetensorsEntry> hf_tensors(const ModelConfig& model, WeightType type);
 
 }  // namespace tokamak

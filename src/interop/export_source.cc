@@ -17,7 +17,7 @@ std::string run_directory(const CheckpointReader& reader) {
   return parent_directory(parent_directory(reader.directory()));
 }
 
-// The export's shapes come from the config, the stored ones from the manifest.
+// The export takes shapes from the config, so they must equal the stored shapes in the manifest.
 void check_is_own_model(const CheckpointReader& reader, const ModelConfig& model) {
   const ParamTable table = make_param_table(model);
   std::vector<const Unit*> units;

@@ -37,7 +37,7 @@ struct ExportSource {
   ExportTokenizer tokenizer;
   SpecialIds ids;
 
-  ReadParam weights();               // the masters; valid while this object lives and is not moved
+  ReadParam weights();               // reads the f32 masters; valid while this object lives and is not moved
   std::string metrics_path() const;  // of the checkpoint's run
 };
 

@@ -133,7 +133,7 @@ RopeType read_rope_type(const JsonValue& rope) {
   return static_cast<RopeType>(found - names.begin());
 }
 
-// The numbers of a kind of scaling; 0: its default, which llama3 lacks.
+// The numbers of each rope_type. A missing number of yarn becomes 0, which means its default; llama3 requires all.
 struct ScalingKey {
   const char* name;
   double RopeScaling::*value;
@@ -147,7 +147,7 @@ constexpr ScalingKey kScalingKeys[] = {{"low_freq_factor", &RopeScaling::low_fre
                                        {"mscale", &RopeScaling::mscale, RopeType::kYarn},
                                        {"mscale_all_dim", &RopeScaling::mscale_all_dim, RopeType::kYarn}};
 
-// Files of transformers 5 contain keys that the type does not use; they are ignored.
+// Ignores keys that the rope_type does not use, which files of transformers 5 contain.
 void read_scaling(const JsonValue& rope, int64_t max_positions, RopeScaling& scaling) {
   const bool yarn = scaling.rope_type == RopeType::kYarn, llama3 = scaling.rope_type == RopeType::kLlama3;
   scaling.factor = yarn ? rope["factor"].number_or(0) : rope["factor"].number();
@@ -170,7 +170,7 @@ void check_whole_heads(const JsonValue& factor) {
 void read_rope(ConfigReader& config, ModelConfig& model) {
   model.rope_theta = config["rope_theta"].number_or(10000.0);
   check_whole_heads(config["partial_rotary_factor"]);
-  // In old files and in those of transformers 5.
+  // Old files have rope_scaling, those of transformers 5 rope_parameters.
   const JsonValue legacy = config["rope_scaling"], current = config["rope_parameters"];
   const JsonValue& rope = legacy.present() ? legacy : current;
   const JsonValue beside = config["original_max_position_embeddings"];  // written for llama.cpp
@@ -245,7 +245,7 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   model.intermediate_size = config["intermediate_size"].whole();
   model.num_hidden_layers = config["num_hidden_layers"].whole();
   model.num_attention_heads = config["num_attention_heads"].whole();
-  // Files of Llama 1 and Qwen lack it. Mistral's default differs, so its files must have it.
+  // Files of Llama 1 and Qwen lack num_key_value_heads. Mistral's default differs, so its files must have the key.
   const bool grouped = std::string_view(architecture.model_type) == "mistral";
   const JsonValue kv_heads = config["num_key_value_heads"];
   model.num_key_value_heads = grouped ? kv_heads.whole() : kv_heads.whole_or(model.num_attention_heads);
@@ -286,7 +286,7 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
   json["rms_norm_eps"] = model.rms_norm_eps;
   json["rope_theta"] = model.rope_theta;
   json["rope_scaling"] = render_scaling(model);
-  // llama.cpp's converter reads it here, and assumes 8192 if it is missing.
+  // llama.cpp's converter reads this key outside rope_scaling, and assumes 8192 if it is missing.
   const int64_t original = model.rope_scaling.original_max_position_embeddings;
   if (original != 0) json["original_max_position_embeddings"] = original;
   json["attention_bias"] = false;

@@ -27,7 +27,7 @@ struct HfConfig {
   std::vector<std::string> unused;  // keys that the architecture does not use
 };
 
-// From a config.json. The first id of a list (Llama 3 has several EOS tokens); -1 in old files means none.
+// Reads ids from a config.json. Takes the first of a list (Llama 3 has several EOS tokens). -1 in old files means none.
 SpecialIds read_special_ids(const JsonDocument& config);
 
 // Error(kCheckpoint) naming `path`, key and value.

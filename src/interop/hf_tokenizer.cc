@@ -72,8 +72,8 @@ OrderedJson replace(const OrderedJson& pattern, const std::string& content) {
   return {{"type", "Replace"}, {"pattern", pattern}, {"content", content}};
 }
 
-// Spaces to U+2581, and one prepended. tokenizers also normalises the symbols that it matches; those need their first
-// character restored.
+// Replaces spaces by U+2581 and prepends one. The library also normalises user-defined symbols, so the last steps
+// remove the U+2581 before them.
 OrderedJson normalizer_of(const ModelProto& model) {
   OrderedJson steps = OrderedJson::array();
   const bool prefix = model.normalizer.add_dummy_prefix;

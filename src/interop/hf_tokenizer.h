@@ -1,7 +1,7 @@
 // Writes a SentencePiece BPE model as the files of Hugging Face's tokenizers, which then give the same ids as our
 // Encoder. A literal "<s>" in text is text, as in SentencePiece (split_special_tokens).
 //
-// One known difference: there, a text that consists of one user-defined symbol lacks the dummy prefix.
+// One known difference: in Hugging Face's result a text of just one user-defined symbol lacks the dummy prefix.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct TokenizerFile {
 std::vector<TokenizerFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
                                                const HfTokenizerOptions& options);
 
-// The merges of each normal piece, in the order in which they are tried: "left right".
+// All merges that give a normal piece, as "left right", in the order in which a tokenizer tries them.
 std::vector<std::string> bpe_merges(const ModelProto& model);
 
 }  // namespace tokamak

@@ -50,7 +50,7 @@ RunConfig make_config(const ModelConfig& model, const ImportOptions& options, co
   return parse_config(print_config(config), "the config of the imported model", options.overrides);
 }
 
-// The slices as if `shards` ranks had saved them; without memory.
+// Describes the slices as if `shards` ranks had saved them. The tensors have no memory.
 std::vector<UnitSlices> describe_slices(const ParamTable& table, int shards) {
   std::vector<UnitSlices> units;
   for (const Unit& unit : table.units) {

@@ -47,7 +47,7 @@ class WeightStream {
   // The whole weight, row-major. Error(kNumerics) if F16 cannot represent a value.
   void copy(const std::string& name, int64_t count, WeightType type, const Sink& sink);
 
-  // The same with reordered rows.
+  // Like copy(), but row r of the output is row from(r) of the weight.
   void copy_rows(const std::string& name, int64_t rows, int64_t columns, const RowOrder& from, WeightType type,
                  const Sink& sink);
 

@@ -48,7 +48,7 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
     TOKAMAK_CHECK(0 <= kept_[i] && kept_[i] <= layers.kept()[i].most, kept_[i], " layers keep ", layers.kept()[i].name);
   }
   std::map<std::string, size_t> buffers;
-  // `tensor` becomes a view of the buffer of that name, which is planned where it is first asked for.
+  // Makes `tensor` a view of the buffer `name`, and plans that buffer at the first request.
   const auto add_view = [&](Tensor& tensor, const std::string& name, const ActivationRow& row) {
     const auto [found, is_new] = buffers.emplace(name, buffers_.size());
     if (is_new) {
@@ -69,7 +69,7 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
   add_view(tensors_.token_loss, "token_loss", per_token);
   if (backward) add_view(tensors_.dx, "d residual", residual);
 
-  // If all layers share the input, a layer's output overwrites it, when it is no longer needed.
+  // Without backward all layers share one input. A layer's output overwrites it once it is no longer needed.
   const auto input_name = [&](int64_t l) { return str("layer.", backward ? l : 0, " input"); };
   tensors_.layers.resize(static_cast<size_t>(layers.layers()));
   for (int64_t l = 0; l < layers.layers(); ++l) {
@@ -91,7 +91,7 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
         std::string name = row.name;
         if (row.kept_as != kNotKept) {
           TOKAMAK_CHECK(names.insert(name).second, "two parts of a layer keep ", name);
-          // The first `own` layers of a kind have a buffer of their own, the others share the next one.
+          // The first `own` layers of a kind have a buffer each, the other layers share one more buffer.
           const size_t index = kind.kept_index(part, row.kept_as);
           const int64_t own = kept_[index];
           const bool in_norm = nth >= own && row.life == Life::kKeptOrNorm;

@@ -18,7 +18,7 @@ struct Activations {
   struct Layer {
     Tensor x;                                // (N, C)   residual stream that enters the layer
     std::vector<std::vector<Tensor>> parts;  // [part][ActivationRow::id]
-    std::vector<Tensor> outputs;             // (N, C)   of each part; of the last the next layer's x, or `last`
+    std::vector<Tensor> outputs;             // (N, C)   one per part; the last part's is the next layer's x, or `last`
   };
   std::vector<Layer> layers;
   Tensor last;        // (N, C)   residual stream that leaves the last layer
@@ -30,8 +30,8 @@ struct Activations {
 
 class ActivationPlan {
  public:
-  // Without backward, layers of a kind share all buffers, and `kept` does not count. Inputs of attention have
-  // `rows_behind` more rows than tokens (Ops::rows_behind_attention), which no view shows.
+  // Without backward, layers of a kind share all buffers, and `kept` is ignored. Attention's inputs have `rows_behind`
+  // more rows than tokens (Ops::rows_behind_attention). No view shows these rows.
   ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t tokens, int64_t rows_behind, DType compute,
                  Passes passes, const KeptLayers& kept, MemoryPlan& plan);
   ActivationPlan(const ActivationPlan&) = delete;  // views_ points into tensors_
@@ -64,7 +64,7 @@ class ActivationPlan {
   std::vector<PerKeptTensor<bool>> recomputed_;  // per layer
   Activations tensors_;
   std::vector<View> views_;
-  int64_t tokens_ = -1;  // that tensors_ show
+  int64_t tokens_ = -1;  // the argument of the latest first()
 };
 
 }  // namespace tokamak

@@ -63,7 +63,7 @@ Tensor AttentionPart::rotated(const PartPass& pass) const {
   return own ? own : pass.a(kQkv);
 }
 
-// Normalises and rotates queries and keys. With qk_norm backward does it again instead of saving it per layer.
+// Normalises and rotates queries and keys. With qk_norm, backward repeats this instead of saving the result per layer.
 void AttentionPart::rotate(const PartPass& pass) const {
   const PassInputs& in = pass.in;
   if (config_.qk_norm) {
@@ -116,7 +116,7 @@ void AttentionPart::forward(const PartPass& pass) const {
   if (!pass.computes(kKeepQkv) && !pass.computes(kKeepAttention) && !pass.computes(kKeepMid)) return;
   pass.use(0);
   if (pass.computes(kKeepQkv)) qkv_.forward(pass, pass.a(kQkv), config_.qkv_bias ? pass.w(kQkvBias) : Tensor());
-  // In place, so with qkv; but qk_norm keeps the raw projection, and rotates into a buffer that all layers share.
+  // RoPE rotates qkv in place. With qk_norm it leaves qkv raw, and writes a buffer that all layers share.
   if (pass.computes(config_.qk_norm ? kKeepAttention : kKeepQkv)) rotate(pass);
   if (pass.computes(kKeepAttention)) attend(pass);
   if (pass.computes(kKeepMid)) o_.forward(pass, pass.a(kAttn), pass.out, {.residual = pass.x});

@@ -1,5 +1,5 @@
-// Attention: out = x + attention(rope(norm(x) Wqkv^T)) Wo^T. With qkv_bias + b after Wqkv; with qk_norm each query and
-// key head is normalised before RoPE.
+// Attention: out = x + attention(rope(norm(x) Wqkv^T)) Wo^T. With qkv_bias, a bias is
+// added to norm(x) Wqkv^T. With qk_norm, each query and key head is normalised before RoPE.
 #pragma once
 
 #include "model/linear.h"

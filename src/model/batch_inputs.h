@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-// A micro-batch on the host: N = B T tokens. May be reused once the model's call returns.
+// A micro-batch on the host: N = B T tokens. The caller may overwrite its arrays once the model's call returns.
 struct TokenBatch {
   std::span<const int32_t> tokens;      // (N) ids
   std::span<const int32_t> targets;     // (N) ids, -1: ignored in the loss; empty if only logits are wanted
@@ -22,7 +22,7 @@ struct TokenBatch {
 // The KV cache (infer/kv_cache.h) on the device, as attention needs it.
 struct CachedInputs {
   std::vector<Tensor> layers;  // (slots, 2 Hkv, P, D) act
-  Tensor slots, cached;        // (S) i32
+  Tensor slots, cached;        // (S) i32, as in CachedSequences (ops.h)
   int64_t max_new = 0;
   int64_t max_cached = 0;  // 0: nothing is cached for any sequence
   Tensor rope;             // (N, D) f32: angles per token; empty: the model's table, by position
@@ -40,8 +40,8 @@ class BatchInputs {
   BatchInputs(int64_t max_tokens, MemoryPlan& plan);
   void commit(const Arena& arena, Device& device);
 
-  // Enqueues the copies and makes `compute` wait for them. A batch stays valid until the second upload after it. That
-  // upload first waits for work that `compute` enqueued before the first upload.
+  // Enqueues the copies and makes `compute` wait for them. A batch stays valid until the second upload after it, whose
+  // copies overwrite it. They first wait for the work on `compute` that uses the batch.
   DeviceBatch upload(Stream& compute, const TokenBatch& batch);
 
  private:

@@ -10,8 +10,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kTimes = 3;        // timings of each variant; the best counts
-constexpr size_t kMostGraphs = 64;  // their memory is outside of the memory plan; further passes run eagerly
+constexpr size_t kTimes = 3;        // timings of each variant; the shortest decides
+constexpr size_t kMostGraphs = 64;  // they take memory outside of the plan; passes of further keys run eagerly
 
 std::string milliseconds(double seconds) { return fixed(1e3 * seconds, 3) + " ms"; }
 
@@ -45,7 +45,7 @@ void CudaGraphCache::run(Stream& stream, const PassKey& key, const Pass& pass) {
   if (graph != nullptr || record(stream, graph, pass)) graph->launch(stream);
 }
 
-// In turn, since a GPU that reaches its power limit meanwhile would be slower for the second variant.
+// Times both variants alternately: a GPU that reaches its power limit would slow down the one that is timed last.
 void CudaGraphCache::measure(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
   if (graph == nullptr) {  // the first launch uploads the graph and is not timed
     if (record(stream, graph, pass)) graph->launch(stream);
@@ -56,7 +56,7 @@ void CudaGraphCache::measure(Stream& stream, std::unique_ptr<Graph>& graph, cons
   replayed_.time(stream, [&] { graph->launch(stream); });
 }
 
-// Timings arrive late: no decision while one is missing.
+// Does nothing until all timings have arrived.
 void CudaGraphCache::decide() {
   const std::optional<double> direct = direct_.best(), replayed = replayed_.best();
   if (!direct || !replayed) return;
@@ -65,7 +65,7 @@ void CudaGraphCache::decide() {
             " without: they run ", way_ == Way::kReplayed ? "as graphs" : "without", " (runtime.cuda_graphs: auto)");
 }
 
-// False: the pass ran eagerly.
+// Returns false if the pass could not be captured and ran eagerly.
 bool CudaGraphCache::record(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
   try {
     graph = device_.record(stream, pass);

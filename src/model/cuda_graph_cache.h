@@ -1,4 +1,4 @@
-// Captures passes over a micro-batch (forward and backward) as CUDA graphs: one launch instead of hundreds. Launches
+// Captures passes over a micro-batch (forward and backward) as CUDA graphs: one launch then replaces hundreds, which
 // limit the speed of small models. Passes with equal keys do the same work on the same memory, because all buffers are
 // persistent. The first pass of a key runs eagerly, so that lazily created objects exist; the second is captured. A
 // replay runs no host code of the pass.
@@ -28,9 +28,9 @@ struct PassKey {
 
 class CudaGraphCache {
  public:
-  using Pass = std::function<void()>;  // enqueues on the stream that it is called for
+  using Pass = std::function<void()>;  // enqueues the pass on the stream given to run()
 
-  // kOn: every pass is replayed as soon as it can be. kAuto: times three eager passes and three replays of one key in
+  // kOn: replays every pass but a key's first. kAuto: times three eager passes and three replays of one key in
   // turn, on the device, and keeps the faster variant for all keys.
   CudaGraphCache(Device& device, CudaGraphs kind);
 
@@ -52,7 +52,7 @@ class CudaGraphCache {
     size_t begun = 0;
     bool full() const { return begun == times.size(); }
     void time(Stream& stream, const Pass& work);
-    std::optional<double> best() const;  // nullopt while one is pending
+    std::optional<double> best() const;  // the shortest time; nullopt until all are known
   };
 
   void measure(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass);
@@ -67,9 +67,9 @@ class CudaGraphCache {
   Series direct_, replayed_;
 };
 
-// The document count of a micro-batch, rounded up by empty documents at the end. Counts have few distinct values, so
-// few graphs are needed. If all documents have the maximum length, the count is kept: attention may have a faster path
-// for those.
+// Rounds a micro-batch's document count up to a power of two, at most to `tokens`. Empty documents at the end fill up
+// the count. So passes have few distinct counts and need few graphs. If all documents have the maximum length, the
+// count stays as it is, because attention may have a faster path for such batches.
 int64_t room_for_documents(int64_t documents, int64_t tokens, int64_t max_length);
 
 }  // namespace tokamak

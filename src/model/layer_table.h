@@ -12,7 +12,7 @@
 
 namespace tokamak {
 
-// A KeptRow of a kind. The last layer of the kind never keeps it: backward finds it in the shared buffer.
+// A KeptRow of one kind. The last layer of the kind never has a buffer of its own for it (KeptLayers says why).
 struct KeptTensor {
   std::string name;  // "qkv"; "KIND.qkv" in a model of several kinds
   KeptRow row;
@@ -25,7 +25,7 @@ class LayerTable {
     const char* name;
     std::vector<std::unique_ptr<const Part>> parts;
     std::vector<std::vector<size_t>> kept;  // [part][KeptRow::id]: index into LayerTable::kept()
-    std::vector<int64_t> layers;            // of this kind, ascending
+    std::vector<int64_t> layers;            // indices of this kind's layers, ascending
 
     size_t kept_index(size_t part, int id) const { return kept[part][id]; }
   };
@@ -35,7 +35,7 @@ class LayerTable {
   int64_t layers() const { return std::ssize(kind_); }
   const std::vector<Kind>& kinds() const { return kinds_; }
   const Kind& kind(int64_t l) const { return kinds_[kind_[l]]; }
-  // The tensors that layers may keep, in the order of every choice: first rows that spare a forward operation.
+  // The tensors that layers may keep, in the order of KeptLayers. Those that spare a forward operation come first.
   const std::vector<KeptTensor>& kept() const { return kept_; }
 
  private:

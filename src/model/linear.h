@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// The GEMMs' names in profiles and traces. They are literals, because records outlive a model.
+// The GEMMs' names in profiles and traces. They are string literals, because profiles outlive a model.
 struct GemmLabels {
   const char* forward;
   const char* dx;
@@ -37,9 +37,9 @@ class Linear {
   // dw (+)= dy^T x
   void dw(const PartPass& pass, Tensor dy, Tensor x) const;
 
-  // dw, and dx in the place of x. If the layer keeps x (KeptRow::id), dw comes first. Otherwise consume_dx(x), the
-  // operation that reads dx, overwrites it with the recomputed x in the same pass over memory, and dw follows. If x is
-  // kept, consume_dx gets an empty tensor.
+  // Computes dw, and writes dx over x. If the layer keeps x (`kept_id`: KeptRow::id), dw comes first, and consume_dx
+  // gets an empty tensor. Otherwise consume_dx(x), the operation that reads dx, replaces it by the recomputed x in the
+  // same pass over memory. Then dw follows.
   template <class ConsumeDx>
   void backward_in_place(const PartPass& pass, Tensor dy, Tensor x, int kept_id, const ConsumeDx& consume_dx) const {
     const bool kept = pass.is_kept(kept_id);
@@ -51,7 +51,7 @@ class Linear {
 
   // The weights `prefix`q_proj.weight, ..., initialised from normal(0, std).
   Matrix weights(const std::string& prefix, double std) const;
-  // Their biases: one vector without weight decay.
+  // The biases of these weights, as one vector without weight decay.
   Matrix biases(const std::string& prefix) const;
   double flops() const;  // of forward(), per token
 

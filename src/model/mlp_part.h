@@ -23,9 +23,9 @@ class MlpPart final : public Part {
   enum Weight { kGateUpWeight, kDownWeight, kInputNorm };
   enum Activation {
     kRstd,    // (N)
-    kGateUp,  // (N, 2 I)  in backward its gradient, too
+    kGateUp,  // (N, 2 I)  backward writes its gradient here, too
     kNorm,    // (N, C)    input of the gate and up GEMM
-    kSwiGlu,  // (N, I)    in backward its gradient, too
+    kSwiGlu,  // (N, I)    backward writes its gradient here, too
   };
   enum Kept { kKeepGateUp, kKeepNorm, kKeepSwiGlu };
 

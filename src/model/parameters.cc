@@ -73,7 +73,7 @@ WeightIndex::WeightIndex(const LayerTable& layers, const ParamTable& table)
   for (int64_t l = 0; l < layers.layers(); ++l) {
     const LayerTable::Kind& kind = layers.kind(l);
     std::vector<PartWeights>& parts = layers_.emplace_back();
-    std::vector<size_t> matrices(static_cast<size_t>(units_per_layer_));  // found so far, of each unit
+    std::vector<size_t> matrices(static_cast<size_t>(units_per_layer_));  // matrices found so far, per unit
     int64_t pieces = 0;
     const auto put = [&](size_t part, const WeightRow& row, size_t index) {
       std::vector<Weight>& weights = parts[part].weights;

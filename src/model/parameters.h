@@ -15,7 +15,7 @@ namespace tokamak {
 
 // Units in the order of the forward pass: embedding, layers, head (absent if tied), norms (one unit for all). A layer's
 // matrices form one unit or, with UnitSize::kProjection, one unit for each piece of its parts. The norms unit lists the
-// vectors of each layer (WeightPlace), then the final norm: small, and without weight decay.
+// vectors of each layer (WeightPlace), then the final norm. All are small and have no weight decay.
 ParamTable make_param_table(const ModelConfig& config, UnitSize unit = UnitSize::kLayer);
 
 // Indices into the table of make_param_table(): units by kind, a layer's weights by part and WeightRow::id.
@@ -24,7 +24,7 @@ class WeightIndex {
   WeightIndex(const LayerTable& layers, const ParamTable& table);
 
   int64_t embedding() const { return 0; }
-  // The unit that has this piece of layer `l`; one unit may have all.
+  // The unit with this piece of layer `l`. With UnitSize::kLayer one unit has all pieces.
   int64_t layer(int64_t l, size_t part = 0, int piece = 0) const {
     const int64_t within = units_per_layer_ == 1 ? 0 : at(l, part).first_piece + piece;
     return embedding() + 1 + l * units_per_layer_ + within;
@@ -48,10 +48,10 @@ class WeightIndex {
  private:
   struct Weight {
     WeightPlace place = WeightPlace::kMatrix;
-    size_t index = SIZE_MAX;  // in its unit
+    size_t index = SIZE_MAX;  // in its unit; SIZE_MAX: the config lacks the weight
   };
   struct PartWeights {
-    int64_t first_piece;          // in the layer
+    int64_t first_piece;          // index of the part's first piece in the layer
     std::vector<Weight> weights;  // by WeightRow::id
   };
   const PartWeights& at(int64_t l, size_t part) const { return layers_[l][part]; }

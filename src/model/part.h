@@ -1,5 +1,5 @@
-// A part of a decoder layer: attention or a feed-forward. It maps the residual stream x to x + f(x). It owns its rows
-// of every table (weights, activations, kept tensors with the FLOPs that they spare), forward and backward. So a new
+// A part of a decoder layer: attention or a feed-forward. It maps the residual stream x to x + f(x). It defines its
+// rows of every table (weights, activations, kept tensors with the FLOPs that they spare), and both passes. So a new
 // tensor of a layer changes one part. Initialisation, sharding, memory, recompute, FLOPs and plan read the tables
 // through layer_table.h.
 #pragma once
@@ -16,12 +16,12 @@ namespace tokamak {
 struct PartPass;
 struct Workload;
 
-// A part's rows have ids, from an enum of the part for each table. Forward and backward find tensors by them
-// (part_pass.h).
+// Each row of a table has an id, a value of the part's enum for that table. Forward and backward find tensors by these
+// ids (part_pass.h).
 
 enum class WeightPlace {
   kMatrix,     // in the layer's unit, or with UnitSize::kProjection in that of the part's piece
-  kInputNorm,  // in the norms unit: of each layer first these, then the vectors
+  kInputNorm,  // in the norms unit; each layer's input norms precede its other vectors
   kVector,
 };
 
@@ -34,13 +34,13 @@ struct WeightRow {
 
 // Memory of an activation for N tokens.
 enum class Layout { kRows, kPerToken, kByHead };  // (N, width), (N width), (width, N)
-enum class Reader { kOthers, kAttention };  // kAttention: it may read Ops::rows_behind_attention() rows behind them
+enum class Reader { kOthers, kAttention };        // kAttention may read rows behind the N (Ops::rows_behind_attention)
 enum class Life {
-  kKept,        // a buffer in each layer that keeps it, one for all others
-  kKeptOrNorm,  // likewise, but the others use the buffer of the model's final norm
-  kOutput,      // as kKept: the part's output, where another part follows in the layer
+  kKept,        // a buffer for each layer that keeps it, and one that all other layers share
+  kKeptOrNorm,  // as kKept, but the other layers share the buffer of the model's final norm
+  kOutput,      // as kKept, for the output of a part that is not the layer's last one
   kShared,      // one buffer for all layers
-  kBackward,    // likewise, and only where there is a backward pass
+  kBackward,    // one buffer for all layers, absent without a backward pass
 };
 
 inline constexpr int kNotKept = -1;
@@ -52,7 +52,7 @@ struct ActivationRow {
   Layout layout;
   int64_t width;
   Life life;
-  int kept_as = kNotKept;  // id of the KeptRow with which it is kept and recomputed
+  int kept_as = kNotKept;  // id of the KeptRow that says whether it is kept or recomputed
   Reader reader = Reader::kOthers;
 };
 
@@ -64,26 +64,26 @@ struct KeptRow {
   const char* name;
   Spares spares;
   double flops = 0;               // spared per token
-  double flops_per_attended = 0;  // spared per token and token that it attends to
-  int piece = 0;                  // whose matrices the operation reads
+  double flops_per_attended = 0;  // spared per pair of query and key
+  int piece = 0;                  // the piece whose matrices that operation reads
 };
 
 class Part {
  public:
   virtual ~Part() = default;
 
-  // Names of groups of matrices, in the order in which forward uses them: the units of UnitSize::kProjection.
+  // Names of its groups of matrices, in forward's order of use. With UnitSize::kProjection each group is a unit.
   virtual std::vector<const char*> pieces() const = 0;
   virtual std::vector<WeightRow> weights(int64_t layer) const = 0;
   virtual std::vector<ActivationRow> activations(DType compute) const = 0;
   virtual std::vector<KeptRow> kept() const = 0;
-  virtual double flops_per_attended() const { return 0; }  // of forward, per token; weights count by themselves
-  // Raises the sizes of `largest` to those of the part's operations, whose scratch memory they determine.
+  virtual double flops_per_attended() const { return 0; }  // of forward, per query and key, without weights
+  // Raises the sizes of `largest` to those of the part's operations, so that their scratch memory suffices.
   virtual void widen(Workload& /*largest*/) const {}
 
-  // out = x + f(x). In a recomputation: only the tensors that pass.computes().
+  // Computes out = x + f(x); in a recomputation, only the KeptRows for which pass.computes() is true.
   virtual void forward(const PartPass& pass) const = 0;
-  // On entry pass.dx is the gradient of `out`, on return that of x. Pieces in reverse, each between begin() and end().
+  // On entry pass.in.dx is the gradient of `out`, on return that of x. Goes over the pieces in reverse.
   virtual void backward(const PartPass& pass) const = 0;
 };
 

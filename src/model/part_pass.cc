@@ -11,7 +11,7 @@ void LayerWeights::begin(size_t part, int piece) {
 
 void LayerWeights::end(size_t part, int piece) {
   if (!index_.begins_unit(part, piece)) return;  // backward goes on in the same unit
-  units_.end();                                  // gathers before the reduction, which must not delay the next weights
+  units_.end();                                  // first enqueues gathers, which the reduction must not delay
   units_.parameters().reduce(open_, units_.compute());
 }
 

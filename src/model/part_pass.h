@@ -20,7 +20,7 @@ struct PassInputs {
   Ops& ops;
   const DeviceBatch& batch;
   Tensor rope;             // (max_length, D) f32
-  Tensor document_tables;  // DocumentTables of the micro-batch; empty: its attention reads none
+  Tensor document_tables;  // DocumentTables of the micro-batch; empty if attention reads none
   int64_t max_length;
   Tensor dx;  // (N, C): gradient of the residual stream; empty without backward
 };
@@ -28,7 +28,7 @@ struct PassInputs {
 // The weights of a layer, and in backward their gradients.
 class LayerWeights {
  public:
-  // `norms`, `dnorms`: the norms unit's. All arguments outlive this.
+  // `norms`, `dnorms`: weights and gradients of the norms unit. All arguments outlive this.
   LayerWeights(const WeightIndex& index, int64_t l, UnitPass& units, std::span<const Tensor> norms,
                std::span<const Tensor> dnorms = {})
       : index_(index), layer_(l), units_(units), norms_(norms), dnorms_(dnorms) {}
@@ -65,7 +65,7 @@ struct PartPass {
 
   Tensor a(int id) const { return activations[id]; }
   Tensor w(int id) const { return weights.weight(part, id); }
-  Tensor dw(int id) const { return weights.gradient(part, id); }  // vector gradients accumulate
+  Tensor dw(int id) const { return weights.gradient(part, id); }  // gradients of vectors are accumulated
   Write write() const { return weights.write(); }                 // of matrix gradients
 
   void use(int piece) const { weights.use(part, piece); }
@@ -73,9 +73,9 @@ struct PartPass {
   void end(int piece) const { weights.end(part, piece); }
 
   bool recomputes() const { return mode == Mode::kRecompute; }
-  // Backward finds the tensor of this KeptRow as forward left it.
+  // Whether backward finds the tensor of this KeptRow as forward left it.
   bool is_kept(int id) const { return !recomputed[kept_index[id]]; }
-  // Part::forward computes the tensor of this KeptRow.
+  // Whether Part::forward must compute the tensor of this KeptRow.
   bool computes(int id) const { return !recomputes() || !is_kept(id); }
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 // Dynamic programming over the tensors, the most worth per byte first. A state is a choice for the tensors so far. It
 // is dropped if another spares as much in as few bytes. It is also dropped if the relaxed problem (fractions of a
-// layer) shows that it cannot reach the best choice found. So only few counts remain of tensors that differ in worth
-// per byte.
+// layer) shows that it cannot reach the best choice found. So few states remain if the tensors differ in what
+// they spare per byte.
 class Knapsack {
  public:
   Knapsack(const PerKeptTensor<KeepCost>& costs, int64_t bytes) : costs_(costs.values), bytes_(bytes) {
@@ -34,7 +34,7 @@ class Knapsack {
         for (int64_t count = fit(i, state); count >= 0; --count) {
           const State more = with(state, i, count);
           const double reachable = complete(more, i + 1);
-          // Fewer of the tensor that is worth most cannot reach more.
+          // A smaller count of this tensor cannot reach more: it is worth most per byte.
           if (reachable < best_.spared * (1 - kRounding)) break;
           next.push_back(more);
         }
@@ -67,8 +67,8 @@ class Knapsack {
     return state;
   }
 
-  // Adds as many layers of each tensor from `first` on as fit, for the best choice found. Returns what fractions of
-  // layers would spare, which no choice exceeds.
+  // Adds as many layers of each tensor from `first` on as fit, for the best choice found. Returns what it would
+  // spare if fractions of layers could be kept, too. No choice exceeds that.
   double complete(State state, size_t first) {
     double reachable = -1;
     for (size_t i = first; i < order_.size(); ++i) {
@@ -83,7 +83,7 @@ class Knapsack {
   }
 
   // The states that spare more than any other with as few bytes, ascending. Only tensors of nearly equal worth leave
-  // too many states: then the smallest of those within a fraction 1 / kMostStates of the bytes remains. The result
+  // too many states: then one state, the smallest, remains of each 1 / kMostStates of the bytes. The result
   // still spares at least as much as the greedy choice. So it misses the relaxed problem's by less than one layer of
   // one tensor.
   static std::vector<State> undominated(std::vector<State> states) {

@@ -1,5 +1,5 @@
-// Selective recompute: chooses the activations that layers keep for backward. The choice is a number of layers for each
-// tensor. It spares the most FLOPs or seconds for the bytes. Any choice gives the same bits.
+// Selective recompute: chooses the activations that layers keep for backward. A choice is a number of layers for each
+// tensor. The best one spares the most FLOPs or seconds within a limit of bytes. Any choice gives the same bits.
 #pragma once
 
 #include <array>
@@ -27,9 +27,9 @@ struct PerKeptTensor {
   bool operator==(const PerKeptTensor&) const = default;
 };
 
-// The number of layers that keep each tensor in a buffer of their own. The others of its kind share one buffer, in
-// which backward finds the tensor of the last of them. Only norm1 and norm2 of the last layer are recomputed: the final
-// norm uses their buffer.
+// The number of layers that keep each tensor in a buffer of their own. The other layers of its kind share one buffer.
+// There backward finds the tensor of the last layer, which therefore needs no buffer of its own. Only norm1 and norm2
+// of the last layer must be recomputed: the final norm has overwritten their buffer.
 using KeptLayers = PerKeptTensor<int64_t>;
 KeptLayers all_kept(const std::vector<KeptTensor>& tensors);
 std::vector<int64_t> counts_of(const ModelConfig& config, const KeptLayers& kept);
@@ -45,16 +45,16 @@ struct KeepCost {
 PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
                                    int64_t rows_behind = 0);
 
-// The counts whose bytes together are at most `bytes` and that spare most; among equal ones those with the fewest
-// bytes. A knapsack, solved exactly except for rounding (1e-12 of the result), in milliseconds. With more than 500
-// partial choices of equal worth, the result may be one layer of one tensor below the best.
+// The counts that spare most and together take at most `bytes`; of equally good ones, those with the fewest bytes. This
+// is a knapsack, solved in milliseconds, exactly except for rounding (1e-12 of the result). With more than 500 partial
+// choices of nearly equal worth, the result may spare less than the best, by at most one layer of one tensor.
 KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
-// Likewise with costs in FLOPs. The remaining bytes go to tensors that spare only stores, as many bytes as fit.
+// choose_kept() with costs in FLOPs. The bytes that it leaves then go to tensors that spare only stores.
 KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
-// The layers that a mode keeps, with micro-batches of `tokens` tokens. kept_bytes: auto has no limit here. mode: auto
-// must be resolved before (plan/auto_choice.h).
+// The counts that a mode keeps with micro-batches of `tokens` tokens. `kept_bytes: auto` means no limit here. `mode:
+// auto` must be resolved before (plan/auto_choice.h).
 KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelConfig& config, int64_t tokens,
                        int64_t length, DType compute, int64_t rows_behind = 0);
 

@@ -12,7 +12,7 @@ namespace tokamak {
 // With D = head_size(), i < D/2 and theta = rope_theta, w_i = theta^(-2 i / D) (Su et al. 2021, eq. 15). Then, as in
 // transformers' modeling_rope_utils.py, with f = factor and L = original_max_position_embeddings:
 //   linear   w_i / f
-//   dynamic  theta (f n / M - (f - 1))^(D / (D - 2)) for theta; M = max_position_embeddings, n = max(length, M)
+//   dynamic  w_i with theta (f n / M - (f - 1))^(D / (D - 2)) as theta; M = max_position_embeddings, n = max(length, M)
 //   yarn     w_i (1 - r_i) + w_i / f r_i; r rises from 0 to 1 between the indices whose frequencies make beta_fast and
 //            beta_slow rotations in L (Peng et al. 2023, rounded as in their code)
 //   llama3   w_i where 2 pi / w_i < L / high_freq_factor, w_i / f where it is > L / low_freq_factor, between them

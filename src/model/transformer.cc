@@ -22,7 +22,7 @@ std::vector<int64_t> forward_order(const WeightIndex& index, const LayerTable& l
   return units;
 }
 
-// A layer's units whose matrices a recomputed operation reads, then all its units in reverse. No unit follows itself.
+// A layer uses the units that its recomputation reads, then all its units in reverse. No unit comes twice in a row.
 std::vector<int64_t> backward_order(const WeightIndex& index, const LayerTable& layers,
                                     const ActivationPlan& activations) {
   std::vector<int64_t> units;
@@ -42,7 +42,7 @@ std::vector<int64_t> backward_order(const WeightIndex& index, const LayerTable& 
     }
     units.insert(units.end(), reverse.rbegin(), reverse.rend());
   }
-  units.push_back(index.embedding());  // of the next micro-batch
+  units.push_back(index.embedding());  // gathered for the next micro-batch
   units.erase(std::unique(units.begin(), units.end()), units.end());
   return units;
 }
@@ -109,7 +109,7 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
     parameters_.set_gradient_mode(key.gradients);
     run_units(compute, in, sums);
   });
-  parameters_.set_gradient_mode(Write::kAccumulate);  // also after a replay
+  parameters_.set_gradient_mode(Write::kAccumulate);  // a replay does not set it
 }
 
 void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {
@@ -118,8 +118,8 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   const Norms norms = parameters_.acquire(index_.norms(), compute);
   const Norms dnorms = norm_gradients(compute);
   backward_head(compute, in, a, sums, dnorms);
-  // The head has overwritten the embedding's buffer. The embedding comes back for the next micro-batch, unless the
-  // weights change first.
+  // The head has overwritten the embedding's buffer. The embedding is gathered again for the next micro-batch, unless
+  // the weights change first.
   const std::span order(backward_order_);
   UnitPass units(parameters_, compute, parameters_.last_microbatch() ? order.first(order.size() - 1) : order);
   const PassInputs pass = pass_inputs(compute, in, a);

@@ -73,7 +73,7 @@ class Transformer {
   using Norms = std::span<const Tensor>;  // of the norms unit
 
   void run_units(Stream& compute, const DeviceBatch& in, Tensor sums);  // forward and backward
-  // Up to the final norm's output, in norm.
+  // Runs all layers and the final norm, whose output is in Activations::norm.
   const Activations& forward(Stream& compute, const DeviceBatch& in);
   LinearCrossEntropy head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight, Tensor sums) const;
   void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, Norms dnorms);

@@ -1,5 +1,5 @@
-// Traces: the steps to trace, and events in Chrome's Trace Event Format, which Perfetto and chrome://tracing open. A
-// rank is a process, each of its streams a row of spans.
+// Traces: the steps to trace, and events in Chrome's Trace Event Format, which Perfetto and chrome://tracing open. In
+// them each rank is a process, and each stream of a rank is a row of spans.
 #pragma once
 
 #include <optional>

@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-// At most some 100 columns with its time. The files have the other conventions of MFU, and the memory.
+// About 100 columns at most, with the log's time. Only the files have the other kinds of MFU and the memory in use.
 std::string interval_text(const MetricRecord& record) {
   const char* const mfu = "throughput/mfu_full";
   const double skipped = record.at("optim/skipped_steps");
@@ -62,7 +62,7 @@ std::string samples_text(const MetricRecord& record) {
   return text;
 }
 
-// An event has no line here: its cause logs it.
+// Events print no line here, because the code that causes an event logs it.
 class Console : public Sink {
  public:
   explicit Console(int64_t total_steps) : total_steps_(total_steps) {}

@@ -58,7 +58,7 @@ void FileThread::run() {
   }
 }
 
-// Warns once, since a log is not worth a run.
+// Never throws, since a failing disk must not end training. Warns once when a sink begins to drop records.
 void FileThread::write_to(File& file, const MetricRecord& record) noexcept {
   constexpr int64_t kWrittenInARow = 5;  // a full disk still takes a short record here and there
   if (!file.sink->takes(record)) return;

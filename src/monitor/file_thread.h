@@ -1,5 +1,5 @@
-// A thread of its own for the sinks that write files, so that training waits for no disk. A record that a disk refuses
-// is dropped for that file, and the next one is tried. A warning says when that begins and when it ends.
+// Writes the records of file sinks in a separate thread, so that training waits for no disk. A record that a disk
+// refuses is dropped for that file, and the next one is tried. A warning says when that begins and when it ends.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace tokamak {
 
 class FileThread : public Sink {
  public:
-  // `capacity`: records that may wait for a disk. Beyond that values are dropped; events, which are few, never are.
+  // `capacity`: records that may wait for a disk. If more wait, it drops records of values, but never events.
   explicit FileThread(FileSinks files, size_t capacity = 1024);
   ~FileThread() override;  // writes the waiting records
   FileThread(const FileThread&) = delete;
@@ -37,7 +37,7 @@ class FileThread : public Sink {
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::deque<MetricRecord> waiting_;  // the first is being written
-  int64_t overflow_ = 0;              // records dropped since the thread fell behind
+  int64_t overflow_ = 0;              // records dropped since `waiting_` was full
   bool over_ = false;
   std::thread thread_;  // last: it uses the others
 };

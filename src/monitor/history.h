@@ -1,5 +1,5 @@
-// The records of a run that count, out of those of all its starts. A run that goes back to an older checkpoint trains
-// steps again: the later records of these steps count.
+// The valid records of a run, out of those of all its starts. A run that goes back to an older checkpoint trains steps
+// again. The later records of these steps are valid, the earlier ones are not.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace tokamak {
 
-// Whether the run is at the step of `record`: it has values, or a start begins there. Earlier records of later steps no
-// longer count.
+// Whether `record` has values, or is the event "resume" or "ready" of a start. Then earlier records of later steps are
+// no longer valid.
 bool sets_course(const MetricRecord& record);
 
-// Adds the next record of the file, in place of those that no longer count. `history`: records of values by ascending
+// Adds the next record of the file and removes those that it makes invalid. `history`: records of values by ascending
 // step; no two of one step have a value in common.
 void add_to_history(std::vector<MetricRecord>& history, MetricRecord record);
 

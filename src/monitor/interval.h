@@ -16,7 +16,7 @@ struct StepOutcome {
   double grad_norm = 0;  // global, before clipping
   bool applied = true;   // false: not finite, weights untouched
   double attended = 0;   // tokens that a token of this rank attended to, on average
-  double time = 0;       // now_seconds() when the step had been enqueued
+  double time = 0;       // now_seconds() after the step was enqueued
 };
 
 // Turns steps and seconds into tokens, MFU and an ETA.
@@ -25,7 +25,7 @@ struct RunScale {
   int64_t total_steps = 0;
   std::function<int64_t(int64_t step)> tokens_after;   // trained on by the run's first `step` steps
   std::function<int64_t(int64_t step)> length;         // T of a step
-  std::function<double(double attended)> token_flops;  // of a token that attends to so many
+  std::function<double(double attended)> token_flops;  // FLOPs of a token that attends to `attended` tokens
   double peak_flops = 0;                               // of all ranks, per second; 0: no MFU
 };
 
@@ -38,7 +38,7 @@ class Interval {
 
   struct End {
     double time = 0;          // training time of the last step
-    double data_wait = 0;     // of this rank since it started, in seconds
+    double data_wait = 0;     // seconds that this rank has waited for data, since its start
     int64_t memory_used = 0;  // bytes of the device
   };
   // The values of the steps since the last call; `last` is the latest of them.

@@ -41,7 +41,7 @@ class TensorFile : public JsonlFile {
   void write(const MetricRecord& record) override;
 };
 
-inline constexpr int64_t kLongestRecord = int64_t{64} << 20;  // bytes; statistics of the largest models have some 10
+inline constexpr int64_t kLongestRecord = int64_t{64} << 20;  // bytes; statistics of the largest models take 10 MiB
 
 // Reads one line without its newline; nullopt if it is not a record.
 std::optional<MetricRecord> parse_record(std::string_view line);

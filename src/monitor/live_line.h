@@ -36,7 +36,7 @@ class LiveLine {
 
   std::atomic<int64_t> step_;
   std::mutex mutex_;
-  LiveProgress report_;  // of the last interval; at first of the start
+  LiveProgress report_;  // progress at the last interval; before the first one, at the start
   double reported_at_;
   std::optional<Timer> timer_;  // last: it uses the others
 };

@@ -3,8 +3,8 @@
 //   # HELP tokamak_loss_avg loss/avg
 //   # TYPE tokamak_loss_avg gauge
 //   tokamak_loss_avg{run="small",host="node7"} 2.31
-// A value has its name in metrics.jsonl, after the event's if it has no group of its own: tokamak_end_exit_code. The
-// file stays after the run, with tokamak_running 0 unless the run was killed.
+// A gauge has the value's name in metrics.jsonl. If an event's value has no "/" in its name, the event's name precedes
+// it: tokamak_end_exit_code. The file stays after the run. tokamak_running is then 0, or 1 if the run was killed.
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -42,7 +42,7 @@ std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};  // the shortest that reads back the same
+  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};  // the shortest text of this number
 }
 
 class PrometheusFile : public FileSink {

@@ -1,4 +1,4 @@
-// A report of the run at a step: named values, or an event with its own. It holds all that a sink (sink.h) writes.
+// A report of the run at a step: named values, or an event with values. It holds all that a sink (sink.h) writes.
 #pragma once
 
 #include <cmath>

@@ -20,7 +20,7 @@ struct RunStatus {
   std::string cause;  // of a failure; "": none, or not known
 };
 
-// An error is only a warning, since a status is not worth a run.
+// An error only logs a warning, since a missing status must not end a run.
 void write_run_status(const std::string& output_dir, const RunStatus& status) noexcept;
 
 // The status that was written last; nullopt if there is none or it cannot be read.

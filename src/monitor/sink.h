@@ -1,4 +1,4 @@
-// Destinations of records. A sink is a file of this folder and a line in make_sinks; it never ends a run that trains.
+// Destinations of records. Each sink has a file in this folder and a line in make_sinks. Its errors never end training.
 #pragma once
 
 #include <memory>
@@ -27,19 +27,19 @@ class FileSink {
  public:
   virtual ~FileSink() = default;
   virtual bool takes(const MetricRecord& /*record*/) const { return true; }
-  // Gets the records that it takes. Error if the disk refuses one; the next one is tried again.
+  // Gets the records for which takes() is true. Error if the disk refuses one; the next one is tried again.
   virtual void write(const MetricRecord& record) = 0;
   virtual const std::string& path() const = 0;
 };
 
 using FileSinks = std::vector<std::unique_ptr<FileSink>>;
 
-// The run as sinks show it.
+// The facts about a run that sinks show.
 struct RunFacts {
   std::string name;                 // run.name
   std::string output_dir;           // exists
   std::string config_text;          // resolved
-  std::vector<NamedText> settings;  // the same, key by key
+  std::vector<NamedText> settings;  // the resolved config, key by key
   int64_t total_steps = 0;
 };
 

@@ -40,7 +40,7 @@ void add_event(tfevents::Summary& summary, const MetricRecord& record) {
   summary.add_text("events/" + event.name, text);
 }
 
-// Between fences of more backticks than the text has in a row, so that no markdown in it counts.
+// Encloses the text in fences of more backticks than it has in a row, so that none of it is read as markdown.
 std::string fenced(const std::string& text) {
   size_t longest = 2, run = 0;
   for (const char c : text) {
@@ -79,7 +79,7 @@ class TensorBoard : public FileSink {
       add_event(summary, record);
     } else {
       for (const NamedValue& one : record.values) {
-        // "tokens" is in each record of a step, and a reader in Python would show it as often.
+        // Several records of one step may have "tokens". It is written once, since readers in Python show every copy.
         const auto [last, first] = newest_.try_emplace(one.name, record.step);
         if (first || last->second != record.step) summary.add_scalar(one.name, one.value);
         last->second = record.step;
@@ -101,7 +101,7 @@ class TensorBoard : public FileSink {
     before_.clear();
     summary.add_text("config", str("```yaml\n", run_.config_text, "```\n"));
     summary.add_hparams(run_.settings, wall_time(ready));
-    // The checkpoint has its own step.
+    // Records of the checkpoint's own step stay valid, hence step + 1.
     first_ = tfevents::session_start(wall_time(ready), ready.step + 1) + summary.record(wall_time(ready), ready.step);
   }
 
@@ -121,8 +121,8 @@ class TensorBoard : public FileSink {
     first_.clear();
   }
 
-  // Readers take files in the order of their names. Clocks go back and hosts differ, so the seconds exceed those of all
-  // files.
+  // Readers take files in the order of their names. Clocks go back and differ between hosts, so the name's seconds
+  // exceed those of all files.
   std::string next_name() const {
     auto seconds = static_cast<int64_t>(unix_seconds());
     for (const std::string& name : list_directory(directory_, Kind::kConfig)) {

@@ -132,7 +132,7 @@ void Summary::add_scalar(std::string_view tag, double value) {
   values_ += Message().message(1, tagged(tag).number(2, static_cast<float>(value))).encoded();
 }
 
-// Leaves out the sums of the values, as readers do.
+// Writes no sums of the values, because readers ignore them.
 void Summary::add_histogram(std::string_view tag, int64_t first, const std::vector<int64_t>& counts) {
   std::string limits, packed;
   int64_t number = 0;

@@ -21,14 +21,14 @@ std::string record(std::string_view data);
 
 // Records. `wall_time` is in seconds since 1970.
 std::string file_version(double wall_time);
-// Readers in Python drop earlier records of this step and later ones, except at the first start.
+// A SessionLog record. TensorBoard's Python reader drops earlier records from `step` on, but not at the first start.
 std::string session_start(double wall_time, int64_t step);
 
 // The values and texts of a step.
 class Summary {
  public:
   void add_scalar(std::string_view tag, double value);  // kept as float
-  // counts[i] values lie between first + i and first + i + 1; it is not empty.
+  // counts[i] is the number of values between first + i and first + i + 1. `counts` is not empty.
   void add_histogram(std::string_view tag, int64_t first, const std::vector<int64_t>& counts);
   void add_text(std::string_view tag, std::string_view markdown);
   // A row of the table HPARAMS; numbers, true and false keep their types. `begin`: seconds since 1970.

@@ -1,7 +1,7 @@
 // AdamW (Loshchilov and Hutter 2019): f32 masters, f32 or bf16 moments. Norm weights and biases never decay; the
 // embedding and the head decay unless configured otherwise.
-// bf16 moments are rounded at random (ops.h). An element draws by its index in the flat units of the whole model, so
-// ranks, stages and resumes change no bit. Padding has no index and is not updated.
+// bf16 moments are rounded at random (ops.h), by an element's index in the flat units of the whole model. So the number
+// of ranks, the ZeRO stage and resumes change no bit. Padding has no index and is not updated.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -37,7 +37,7 @@ class AdamWOptimizer final : public Optimizer {
     UpdatePart range;
     std::vector<Call> calls;
   };
-  void add_call(Part& part, Call call) const;  // with its groups
+  void add_call(Part& part, Call call) const;  // adds it with its weight decay groups
 
   OptimizerOptions options_;
   uint64_t seed_;

@@ -23,7 +23,7 @@ struct UpdateStep {
   int64_t t = 1;   // 1, 2, ...
   double lr = 0;   // of this step
   Tensor control;  // (kStepControls) f32: gradient scale and skip flag (ops.h, StepControl)
-  Tensor updates;  // (shard_elements) f32, may be empty or the gradients: the change of each master
+  Tensor updates;  // (shard_elements) f32: the change of each master; may be empty, or gradients()
 };
 
 class Optimizer {

@@ -16,7 +16,7 @@ class Schedule {
   //   t <= W:        peak t / W
   //   t <= D:        peak
   //   otherwise:     from peak to min_lr_factor peak, by cosine (SGDR, Loshchilov and Hutter 2017) or linearly
-  // cosine and linear decay from D = W; wsd (Hu et al. 2024, MiniCPM) decays linearly over the last decay_ratio.
+  // cosine and linear decay from D = W; wsd (Hu et al. 2024, MiniCPM) linearly over the last decay_ratio of the run.
   double at(int64_t step) const;
 
  private:

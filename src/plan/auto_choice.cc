@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-// A rank that shards nothing gathers nothing.
+// The most layers to keep gathered. A rank that shards nothing gathers nothing.
 int64_t most_gathered(const RunConfig& config, int ranks) {
   const bool shares = ranks > config.parallelism.data_parallel_replicate_degree;
   return shares && config.parallelism.keep_gathered.is_auto() ? config.model.num_hidden_layers : 0;
@@ -67,7 +67,7 @@ std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const 
 PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, int ranks,
                                      const Machine& stated) {
   const Machine machine = stated.for_attention(config.runtime.attention);
-  // Layers of a kind cost the same, and its last one recomputes the same whatever is kept: two of each kind show it.
+  // Layers of a kind cost the same, and the last one recomputes the same whatever is kept, so two of each suffice.
   RunConfig two = with_choice(config, {.micro_batch = micro_batch});
   two.training.micro_batch_size = {micro_batch};
   two.model.pattern = distinct_kinds(config.model);
@@ -97,7 +97,7 @@ Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ran
   const bool chooses_kept = config.activation_checkpoint.mode == RecomputeMode::kAuto;
   Candidates found;
   found.bytes = fills ? fillable_bytes(available, machine.cpu) : available;
-  // Both return false if the choice does not fit.
+  // add() and add_with_reduce() return false if the choice does not fit.
   const auto add = [&](AutoChoice choice, const KeepValues& values) {
     const DryRun run(with_choice(config, choice), batch, ranks, available);
     const int64_t left = found.bytes - planned_bytes(run.memory(), run.device());
@@ -124,10 +124,10 @@ Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ran
     if (chooses_kept) values.costs = keep_seconds(config, batch, size, ranks, machine);
     const size_t before = found.fitting.size();
     for (int64_t gathered = 0; gathered <= most_gathered(config, ranks); ++gathered) {
-      // More gathered layers take more.
+      // More gathered layers take more memory.
       if (!add_with_reduce({.micro_batch = size, .keep_gathered = gathered}, values)) break;
     }
-    if (found.fitting.size() == before) break;  // and so do larger micro-batches
+    if (found.fitting.size() == before) break;  // larger micro-batches take more memory, too
     if (chooses_kept) found.values.push_back(values);
   }
   std::stable_sort(found.fitting.begin(), found.fitting.end(), better);

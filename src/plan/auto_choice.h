@@ -49,7 +49,7 @@ std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const 
 PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, int ranks,
                                      const Machine& stated);
 
-// The choice depends on these alone. Bytes are those that a plan may fill, the same on every rank.
+// The choice depends on these alone. Bytes are what a plan may fill, the same on every rank.
 struct ChoiceInputs {
   RunConfig config;  // complete (run_plan.h)
   GlobalBatch batch;
@@ -57,12 +57,12 @@ struct ChoiceInputs {
   int ranks_per_node = 1;
   std::string device;     // as it describes itself
   int64_t total = 0;      // the same at each start: decides micro-batch and reduce, on which the bits depend
-  int64_t available = 0;  // now: decides the others
+  int64_t available = 0;  // now: decides gathered layers and kept activations
 };
 
 // For a start, with the rates of runtime.machine: the fastest of candidates() in `total` bytes. If less is available,
-// its micro-batch and reduce with the rest that fits. least_choice() if nothing fits. Error(kConfig) if the rates are
-// unknown.
+// it keeps that choice's micro-batch and reduce, and chooses the other keys to fit. least_choice() if nothing fits.
+// Error(kConfig) if the rates are unknown.
 ExplainedChoice choose(const ChoiceInputs& inputs);
 
 // Rank 0's choice, on every rank; `why` on rank 0 alone. SharedError if rank 0 fails. Collective.

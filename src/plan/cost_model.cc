@@ -22,7 +22,7 @@ double gemm_seconds(double flops, double bytes, DType dtype, const Machine& mach
          bytes / (machine.memory_rate * machine.efficiency.memory);
 }
 
-// The measured call of this title with the nearest shape or, without a shape, bytes. Any GEMM serves for a GEMM.
+// The measured call of this title nearest in shape or, without one, in bytes. For a GEMM, any GEMM will do.
 const MeasuredOp* nearest_measured(const Machine& machine, const std::string& title, double m, double n, double k,
                                    double bytes) {
   const MeasuredOp* best = nullptr;
@@ -47,7 +47,7 @@ double measured_seconds(const MeasuredOp& op, double flops, double bytes) {
 }
 
 // Attention also takes an exponential of each score, which costs as much as kExponentials more columns of its GEMMs,
-// whatever the head's width. Efficiency::attention is that of heads of 128.
+// whatever the head's width. Efficiency::attention holds for heads of 128.
 double attention_seconds(double flops, DType dtype, const HeadLayout& heads, const Machine& machine) {
   constexpr double kExponentials = 64, kUsual = 128;
   const double slower = (1 + kExponentials / double(heads.head_dim)) / (1 + kExponentials / kUsual);
@@ -81,7 +81,7 @@ double head_cost(const StepRecord::Distinct& call, const LinearCrossEntropy& hea
   const auto tokens = double(head.hidden.dim(0)), vocab = double(head.weight.dim(0));
   const DType act = head.hidden.dtype();
   const HeadChunk chunk = ops.head_chunk(head.hidden.dim(0), head.weight.dim(0), act);
-  const double chunks = std::ceil(tokens / double(chunk.rows));  // each reads the matrix again
+  const double chunks = std::ceil(tokens / double(chunk.rows));  // each chunk reads the weight matrix again
   const double bytes = call.bytes * chunks + head_bytes_per_logit(chunk.logits, act) * tokens * vocab;
   return gemm_seconds(call.flops, bytes, act, machine);
 }
@@ -102,7 +102,7 @@ double bus_rate(const Machine& machine, int ranks, int stride) {
 CallCost cost_of(const StepRecord::Distinct& call, const Machine& machine, const Ops& ops) {
   if (call.kind == CallKind::kCollective) return collective_cost(call, machine);
   CallCost cost{.resource = CallCost::Resource::kDevice, .fixed = machine.launch_seconds, .work = 0};
-  if (call.kind != CallKind::kOperation) return cost;  // copies of a step are a few numbers
+  if (call.kind != CallKind::kOperation) return cost;  // a step copies only a few numbers
   if (const auto* gemm = std::get_if<Gemm>(&call.arguments)) {
     cost.work = gemm_cost(*gemm, call.bytes, machine);
   } else if (const auto* head = std::get_if<LinearCrossEntropy>(&call.arguments)) {

@@ -9,7 +9,7 @@ namespace tokamak {
 
 class DryRun {
  public:
-  // Plans for runtime.backend, which with auto is this machine's. Automatic choices fill `bytes` of each rank
+  // Plans for runtime.backend; auto means this machine's. Auto keys are chosen to fill `bytes` on each rank
   // (train/run_plan.h). Error(kConfig) if the config contradicts the number of ranks.
   DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes = INT64_MAX,
          PlanFor use = PlanFor::kTraining);
@@ -22,7 +22,7 @@ class DryRun {
   const Mesh& mesh() const { return mesh_.mesh(); }
 
   StepRecord record() { return record(shape()); }
-  StepRecord record(const BatchShape& shape, int64_t mean_document = 0);  // of the same micro-batch
+  StepRecord record(const BatchShape& shape, int64_t mean_document = 0);  // `shape` has the same micro-batch
 
  private:
   Backend backend_;

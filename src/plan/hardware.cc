@@ -14,7 +14,7 @@ namespace tokamak {
 namespace {
 
 constexpr double kGB = 1e9;  // bytes
-// For every GPU; neither is fitted.
+// These two hold for every GPU; neither is fitted.
 constexpr double kKernelSeconds = 4e-6;  // from one kernel of a stream to the next, with ramp up and down
 constexpr double kHopSeconds = 5e-6;     // NCCL's ring, simple protocol: between the latencies of NVLink and network
 
@@ -24,8 +24,8 @@ constexpr double kHopSeconds = 5e-6;     // NCCL's ring, simple protocol: betwee
 constexpr Efficiency kAmpere = {0.673, 0.395, 0.365, 0.90, 0.63, 0.065};
 constexpr Efficiency kHopperOfOthers = {0.657, 0.500, 0.186, 0.617, 0.60, 0.25};
 constexpr Efficiency kBlackwell = {0.657, 0.500, 0.186, 0.617, 0.60, 0.25};
-// Tokamak's kernels on an H100 at 700 W, from scripts/gpu_check/publish.py; GEMMs without the time of their bytes. Bus
-// and contention as fitted.
+// Tokamak's kernels on an H100 at 700 W, from scripts/gpu_check/publish.py; `gemm` leaves out the time of a GEMM's
+// bytes. `bus` and `contention` are the fitted ones.
 constexpr Efficiency kHopper = {0.811, 0.499, 0.254, 0.870, 0.60, 0.25};
 constexpr std::string_view kOnH100 = "an H100";
 
@@ -130,7 +130,7 @@ Machine Machine::for_attention(AttentionKind kind) const {
 
 namespace {
 
-// Numbers of a machine file, in ranges in which a simulated step is finite.
+// Reads a number of a machine file, which must be in a range in which a simulated step is finite.
 double within(const JsonValue& value, double least, double most) {
   const double number = value.number();
   if (!(number >= least && number <= most)) value.refuse(str("expected a number from ", least, " to ", most));

@@ -18,11 +18,11 @@ namespace tokamak {
 struct Efficiency {
   double gemm = 0;              // of the peak, by large GEMMs
   double attention = 0;         // of the peak, by fused attention with heads of 128, FLOPs up to the diagonal
-  double native_attention = 0;  // the same with runtime.attention native, which uses Ampere's instructions
+  double native_attention = 0;  // as `attention`, with runtime.attention: native (Ampere's instructions)
   double memory = 0;            // of the memory bandwidth, by other operations
   double bus = 0;               // of a link's rate, by collectives of large messages, in and between nodes
   double contention = 0;        // of the device, taken by a collective from concurrent operations
-  double beside = 1;            // of its rate, kept by a collective during operations; on CPUs both need cores
+  double beside = 1;            // of its own rate, kept by a collective during operations; on CPUs both need cores
 };
 
 // A GPU model, as --gpu names it.
@@ -36,7 +36,7 @@ struct GpuRow {
   double network_rate;      // of a node of eight with its usual network, see Machine
   Efficiency efficiency;
   const char* source;
-  std::string_view kernels_measured_on;  // Tokamak's, all of `efficiency` but bus and contention; empty: fitted
+  std::string_view kernels_measured_on;  // where `efficiency`, but bus and contention, was measured; "": fitted
 };
 std::span<const GpuRow> gpu_rows();
 const GpuRow* gpu_row_of(std::string_view device);  // by Device::description(); nullptr if there is none
@@ -57,23 +57,23 @@ struct Machine {
   std::string name;
   double bf16_flops = 0, f32_flops = 0;  // dense peak of one device, per second; what MFU divides by
   int64_t memory_bytes = 0;              // of one device
-  double free_share = 0;                 // of memory_bytes: no plan fills it
+  double free_share = 0;                 // share of memory_bytes that no plan fills
   double memory_rate = 0;                // bytes per second
   double link_rate = 0;                  // between devices of a node, bytes per second in each direction
-  double network_rate = 0;               // of all ports of a NODE, bytes per second in each direction
+  double network_rate = 0;               // of all ports of a NODE together, bytes per second in each direction
   int gpus_per_node = 8;
   double watts = 0;           // of one device; 0: unknown
   double launch_seconds = 0;  // least time of an operation
   double hop_seconds = 0;     // least time of a collective, per further rank of its ring
   Efficiency efficiency;
   bool cpu = false;                  // plan with runtime.backend: cpu
-  std::vector<MeasuredOp> measured;  // replace the rates above for such calls
+  std::vector<MeasuredOp> measured;  // used instead of the rates above for similar calls
   std::string source;
   std::string kernels_measured_on;  // as in GpuRow
 
   double peak_flops(DType dtype) const { return by_act_type(dtype, f32_flops, bf16_flops); }
   int64_t plannable_bytes() const;                  // memory_bytes without the free share
-  Machine with_memory(int64_t bytes) const;         // of which a plan may fill all
+  Machine with_memory(int64_t bytes) const;         // a plan may fill all of them
   Machine for_attention(AttentionKind kind) const;  // runtime.attention: native has its own rate
 };
 

@@ -10,9 +10,9 @@ namespace tokamak {
 
 namespace {
 
-// Up to kFew + 1 micro-batches the whole step is simulated; beyond, steps of kFew and kFew + 1.
+// A step of up to kFew + 1 micro-batches is simulated whole; a longer one by steps of kFew and kFew + 1.
 constexpr int64_t kFew = 3;
-constexpr int64_t kSteps = 2;  // to simulate; the second stands for all others
+constexpr int64_t kSteps = 2;  // to simulate; the second is like all later ones
 
 struct Simulated {
   double seconds = 0, exposed = 0, flops = 0, exchanged = 0;
@@ -74,7 +74,7 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
   if (shape.micro_batches() <= kFew + 1) {
     step = simulated(run, shape, shape.sequences_per_rank, machine, trace);
   } else {
-    // A smaller last micro-batch counts in proportion.
+    // A smaller last micro-batch takes time in proportion to its sequences.
     const double more = double(shape.sequences_per_rank) / double(shape.micro_batch) - kFew;
     const Simulated few = simulated(run, shape, kFew * shape.micro_batch, machine, trace);
     const Simulated one_more = simulated(run, shape, (kFew + 1) * shape.micro_batch, machine, nullptr);

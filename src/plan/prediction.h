@@ -20,8 +20,8 @@ struct Prediction {
   double flops = 0, exchanged = 0;      // of one rank's step
   int64_t peak_bytes_per_rank = 0;      // of the device: plan and libraries
   int64_t available_bytes = 0;          // of the device, without the share that plans leave free
-  int64_t free_bytes = 0;               // of the device, beyond the peak; negative if it does not fit
-  int64_t pinned_bytes_per_rank = 0;    // of the host, in addition; 0 on a CPU
+  int64_t free_bytes = 0;               // of the device, beyond the peak; negative if the plan does not fit
+  int64_t pinned_bytes_per_rank = 0;    // of host memory, in addition; 0 on a CPU
   std::vector<MemoryPlan::Group> memory;
   bool fits() const { return peak_bytes_per_rank <= available_bytes; }
 };
@@ -43,7 +43,7 @@ std::string accuracy_of(const Machine& machine);
 Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated,
                    std::string* trace = nullptr);
 
-// The same for a run that may plan with `bytes` on each device.
+// As the first predict(), for a run that may plan with `bytes` on each device.
 Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated, int64_t bytes,
                    std::string* trace = nullptr);
 

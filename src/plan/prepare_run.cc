@@ -9,7 +9,7 @@ namespace tokamak {
 
 namespace {
 
-// The library of GEMMs keeps what its first call takes. Called before memory is counted, this is the program's.
+// The library of GEMMs keeps what its first call takes. Called early, this counts as the program's memory.
 void load_gemm_library(Backend& backend, DType compute) {
   constexpr int64_t kSize = 64;
   MemoryPlan plan;
@@ -28,7 +28,7 @@ void load_gemm_library(Backend& backend, DType compute) {
 
 SettledRun settle_run(World& world, Backend& backend, const RunConfig& config, const GlobalBatch& batch) {
   SettledRun run{.config = config};
-  // The groups come first: they take some of the memory.
+  // The groups come first, since they take memory that is then no longer available.
   run.data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
   run.mesh = std::make_unique<MeshGroups>(*run.data_comm, replicas_of(config.parallelism, world.size()),
                                           world.size() / batch.data_ranks());

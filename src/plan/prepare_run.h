@@ -5,11 +5,11 @@
 
 namespace tokamak {
 
-// Collective. Makes the groups, asks for the memory they leave, and settles the auto keys as rank 0 chooses.
+// Collective. Makes the groups, measures the memory that they leave, and sets the auto keys as rank 0 chooses.
 // SharedError(kConfig) where the rates of this machine are unknown.
 SettledRun settle_run(World& world, Backend& backend, const RunConfig& config, const GlobalBatch& batch);
 
-// Collective: that, and the plan of a training run. Logs the choice. SharedError(kDevice) where the plan does not fit.
+// Collective. Calls settle_run, then plans the run. Logs the choice. SharedError(kDevice) if the plan does not fit.
 PreparedRun prepare_run(World& world, Backend& backend, const RunConfig& config, const GlobalBatch& batch);
 
 }  // namespace tokamak

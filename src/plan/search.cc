@@ -22,12 +22,12 @@ std::vector<int64_t> copies(int ranks, const Machine& machine) {
   return all;
 }
 
-// The first takes the least memory.
+// The first element takes the least memory.
 std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, int ranks, const Machine& machine) {
   std::vector<ParallelismOptions> all;
   for (const int64_t degree : copies(ranks, machine)) {
     for (const int64_t stage : {3, 2, 1}) {
-      if (ranks == 1 && stage != configured.zero_stage) continue;  // nothing is shared
+      if (ranks == 1 && stage != configured.zero_stage) continue;  // one rank shards nothing
       ParallelismOptions one = configured;
       one.zero_stage = stage;
       one.data_parallel_replicate_degree = degree;

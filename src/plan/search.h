@@ -18,8 +18,8 @@ using SearchProgress = std::function<void(int64_t tried, int64_t ways)>;
 
 // Tries every ZeRO stage and recompute mode with every micro-batch of auto_choice.h that fits:
 // - sharded over all ranks, over a node, and, if communication is exposed, over 2, 4, ... nodes;
-// - with mode auto in stage 3, also with keep_gathered auto; the fastest choice of each micro-batch counts;
-// - if nothing of stage 3 fits, with units of a projection.
+// - with mode auto in stage 3, also with keep_gathered auto: the fastest choice of each micro-batch is used;
+// - if nothing of stage 3 fits, also with parallelism.unit: projection.
 // All other keys stay as configured.
 Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                const SearchProgress& progress = {});

@@ -20,7 +20,7 @@ struct Item {
 struct Queue {
   std::vector<Item> items;
   size_t next = 0;
-  bool running = false;  // the call at the head:
+  bool running = false;  // the call at the head, with what is left of it:
   CallCost left;
   double begin = 0;
 
@@ -32,7 +32,7 @@ class Simulation {
  public:
   Simulation(const StepRecord& record, const std::vector<CallCost>& costs, const SimulationOptions& options)
       : record_(record), costs_(costs), options_(options), queues_(record.streams.size()) {
-    std::map<int64_t, int64_t> last_point;  // of each event, as of this call of the host
+    std::map<int64_t, int64_t> last_point;  // of each event, so far in the order of the host's calls
     for (int64_t step = 0; step < options.steps; ++step) {
       enqueue_step(last_point);
       if (record.entries.empty()) continue;

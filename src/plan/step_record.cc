@@ -35,7 +35,7 @@ void add_head(std::vector<RecordedGemm>& gemms, const LinearCrossEntropy& head, 
     if (rows == 0 || chunks == 0) continue;
     const int64_t times = count * chunks;
     const Tensor hidden = head.hidden.rows(0, rows);
-    // Logits are in the workspace, which no operand names; the targets lend them an address.
+    // Logits are in the workspace, which no operand names; the record uses the targets' address for them.
     const Tensor logits(head.targets.data(), chunk.logits, {rows, vocab});
     const Tensor dlogits(head.targets.data(), head.hidden.dtype(), {rows, vocab});
     add("head forward", {.a = hidden, .b = head.weight, .c = logits, .trans_b = Transpose::kYes}, times);
@@ -115,7 +115,7 @@ std::vector<RecordedGemm> gemms_of(const StepRecord& record, const Ops& ops) {
       add_head(all, *head, call.count, ops.head_chunk(hidden.dim(0), head->weight.dim(0), hidden.dtype()));
     }
   }
-  // The first gradient of a weight overwrites and the others accumulate: they count as one GEMM, the more frequent.
+  // The first gradient of a weight overwrites and later ones accumulate. Both count as one GEMM, the more frequent.
   for (const RecordedGemm& gemm : all) {
     const auto known = std::find_if(gemms.begin(), gemms.end(), [&](const auto& g) { return alike(g, gemm); });
     if (known == gemms.end()) {

@@ -1,6 +1,6 @@
 // Records a step: every operation, copy and collective in order, with its stream, and every event recorded and waited
-// for. A real step yields it while it runs, or on a device that only plans (backend/plan_device.h), for any number of
-// ranks on any machine. It is THE source of a step's FLOPs, bytes, GEMMs and messages.
+// for. A real step yields the record while it runs. So does a step on a device that only plans (backend/plan_device.h),
+// for any number of ranks on any machine. It is THE source of a step's FLOPs, bytes, GEMMs and messages.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct StepRecord {
     std::string name, title, text;               // "gemm", "gemm qkv forward", with operands and shapes
     double flops = 0, bytes = 0, exchanged = 0;  // of one call, see Call
     int ranks = 1, stride = 1;                   // of a collective's group, see Call
-    OperationValue arguments;                    // of the first of them
+    OperationValue arguments;                    // of the first such call
     int64_t count = 0;
   };
   enum class What { kCall, kRecord, kWait };
@@ -38,7 +38,7 @@ struct StepRecord {
   std::vector<std::string> streams;
   std::vector<Distinct> calls;
   std::vector<Entry> entries;    // in the order in which the host enqueued them
-  int64_t synchronizations = 0;  // times that the host waited for a stream
+  int64_t synchronizations = 0;  // how often the host waited for a stream
 
   double flops() const;
   double exchanged() const;  // bytes that this rank sends
@@ -68,13 +68,13 @@ class StepRecorder final : public Observer {
 // weights that later ones find gathered.
 struct RecordOptions {
   int64_t before = 1;
-  int64_t mean_document = 0;  // RandomBatchOptions
+  int64_t mean_document = 0;  // RandomBatchOptions::mean_document
 };
 StepRecord record_step(Engine& engine, const BatchShape& shape, const RecordOptions& options = {});
 
 struct RecordedGemm {
   std::string name;  // "qkv forward"
-  Gemm call;         // at addresses of the record
+  Gemm call;         // with the addresses of the recorded step
   int64_t count = 0;
 
   int64_t m() const { return call.c.dim(0); }

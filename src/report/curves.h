@@ -14,7 +14,7 @@
 
 namespace tokamak {
 
-// A record, or a bucket of them with the step, tokens and time of the last.
+// One record, or a bucket of records with the step, tokens and time of its last record.
 struct CurvePoint {
   int64_t step = 0;
   int64_t tokens = 0;
@@ -36,11 +36,11 @@ class Curves {
   Wanted wanted_;
   std::unordered_map<std::string, std::vector<CurvePoint>> points_;
   std::vector<std::string> names_;
-  int64_t time_ = 0;  // of the last record, as the next
-  int64_t tokens_ = 0;
+  int64_t time_ = 0;    // of the last record
+  int64_t tokens_ = 0;  // of the last record
 };
 
-// At most `most` points, each of equally many records but for the last.
+// At most `most` points. Each stands for the same number of records, except the last.
 std::vector<CurvePoint> downsample(const std::vector<CurvePoint>& points, int64_t most);
 
 }  // namespace tokamak

@@ -70,7 +70,7 @@ Json json_of(const RunReport& report) {
           {"starts", starts}};
 }
 
-// ASCII, so no escape sequence reaches a terminal.
+// Writes ASCII only, so that no escape sequence reaches a terminal.
 std::string json_text(const std::vector<RunReport>& reports) {
   Json all = Json::array();
   for (const RunReport& report : reports) all.push_back(json_of(report));

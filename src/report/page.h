@@ -28,7 +28,7 @@ struct Series {
   std::vector<CurvePoint> points;
 };
 
-// The contents of the page that are of one run.
+// The parts of the page that show one run.
 struct PageRun {
   std::string name;        // labels curves and columns
   int64_t parameters = 0;  // of the model; 0: not known
@@ -49,7 +49,7 @@ struct PageLimits {
   int64_t cells = 50000;  // of the map of tensors, which always has a few columns
 };
 
-// Reads a run.output_dir, without its config. `holds_lock` and errors as for read_report.
+// Reads a run.output_dir, without its config. Takes `holds_lock` and throws errors as read_report does.
 PageRun read_page_run(const std::string& directory, const PageLimits& limits, std::optional<bool> holds_lock = {});
 
 // `runs`: at least one, with different names. `program`: "tokamak 0.1.0".

@@ -22,7 +22,7 @@ void add_samples(std::vector<MetricRecord>& samples, const MetricRecord& record)
   if (!record.samples.empty()) samples.push_back(record);
 }
 
-// Returns how many were removed.
+// Removes the oldest values. Returns how many it removed.
 template <class Value>
 int64_t keep_last(std::vector<Value>& values, size_t count) {
   const auto removed = static_cast<std::ptrdiff_t>(values.size() - std::min(values.size(), count));

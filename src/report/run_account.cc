@@ -31,7 +31,7 @@ double median_pace(const std::vector<TrainedSteps>& trained) {
   return *middle;
 }
 
-// Splits the time of one start: its steps up to `kept` count. Returns the limit for the starts before.
+// Splits the time of one start. Steps after `kept` are lost. Returns `kept` for the start before it.
 int64_t count_steps(StartReport& start, const std::vector<TrainedSteps>& trained, int64_t kept) {
   const double median = median_pace(trained);
   for (auto steps = trained.rbegin(); steps != trained.rend(); ++steps) {
@@ -96,7 +96,7 @@ bool RunAccount::see(const MetricRecord& record, const std::vector<FoundHang>& h
   return is_first || is_next;
 }
 
-// On a line between the two records around the step, or through the last two; from 0 tokens at step 0.
+// Interpolates linearly between the records around `step`, or extends the last two. Step 0 has 0 tokens.
 double RunAccount::tokens_after(int64_t step) const {
   TokensAt before, after;
   for (const TokensAt& one : tokens_) {

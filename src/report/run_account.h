@@ -1,5 +1,5 @@
-// The account of a run: takes its records in order and says at any time where its time went. Which steps count is
-// decided when it is asked, since a later start may go back behind them.
+// The account of a run: takes its records in order and says at any time where its time went. report() decides which
+// steps are productive and which are lost, since a later start may train steps again.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@ namespace tokamak {
 
 class RunAccount {
  public:
-  // True where the record begins a new start. `hangs`: the known ones; a start that one of them ended was hung.
+  // Returns whether the record begins a new start. `hangs`: all known hangs. A start that one ended is StartEnd::kHung.
   bool see(const MetricRecord& record, const std::vector<FoundHang>& hangs = {});
 
-  // The account so far; the last start may go on. Needs at least one record. Directory and suspects stay empty.
+  // The account so far; the last start may still run. Needs at least one record. Directory and suspects stay empty.
   RunReport report(const std::vector<FoundHang>& hangs = {}) const;
 
   bool empty() const { return starts_.empty(); }

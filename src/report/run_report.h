@@ -16,7 +16,7 @@
 namespace tokamak {
 
 enum class StartEnd {
-  // The last start alone, while it has recorded no end (LifeSigns):
+  // Only the last start can have one of the next three, while it has recorded no end (LifeSigns).
   kStarting,
   kRunning,
   kSilent,  // running or killed, not known which
@@ -33,8 +33,8 @@ inline constexpr std::array<const char*, 8> kStartEndNames = {"starting", "runni
 struct SaveTotals {
   int64_t committed = 0;
   int64_t refused = 0;
-  int64_t bytes = 0;   // committed ones
-  double seconds = 0;  // of writing, most of it while training goes on
+  int64_t bytes = 0;   // of the committed checkpoints
+  double seconds = 0;  // of writing, most of it during training
 };
 
 // Times are milliseconds since 1970.
@@ -44,7 +44,7 @@ struct StartReport {
   int64_t last_sign = 0;         // its last record, or the watchdog's file
   // Milliseconds from the end of the last training to this start's first step, over starts that never trained.
   std::optional<int64_t> restart;
-  TimeSplit time;  // since the end of the previous start; for the first one since exec
+  TimeSplit time;  // from the end of the previous start to the end of this one; of the first start, from `exec`
 
   int64_t first_step = 0;  // done before this start
   int64_t last_step = 0;
@@ -71,8 +71,8 @@ struct RunReport {
   int64_t slow = 0;
   SaveTotals saves;
   int64_t first_step = 0;   // done before the first start
-  int64_t step = 0;         // the last step that counts
-  int64_t total_steps = 0;  // 0: not known, as the next
+  int64_t step = 0;         // the last step that no later start discarded
+  int64_t total_steps = 0;  // 0: not known
   int64_t total_tokens = 0;
   int64_t lost_steps = 0;
   int64_t tokens = 0;   // of the steps between first_step and step
@@ -81,20 +81,20 @@ struct RunReport {
 
   int64_t wall_clock() const { return time.total(); }
   double ettr() const;             // effective training time ratio: productive time over wall clock
-  double goodput() const;          // tokens that count per second of wall clock
-  double productive_rate() const;  // the same per second of productive time
+  double goodput() const;          // `tokens` per second of wall clock
+  double productive_rate() const;  // `tokens` per second of productive time
 };
 
-// Signs of a last start that recorded no end. Silence alone proves nothing: only a start whose lock is free counts as
-// killed.
+// Signs of a last start that recorded no end. Silence alone proves nothing: a start is judged kKilled only if its lock
+// is free.
 struct LifeSigns {
   std::optional<RunStatus> status;
   std::optional<bool> holds_lock;  // read before the records; empty: not known from here
   double silent = 0;               // seconds since the newest record; 0: no record at all
 };
 
-// Sets `end` and `cause` of a start that is starting or running by its records. `interval`: seconds of its newest
-// interval.
+// Sets `end` and `cause` of a start whose records leave it kStarting or kRunning; does nothing to others. `interval`:
+// seconds of its newest interval.
 void judge(StartReport& start, double interval, const LifeSigns& signs);
 
 // Error(kConfig) unless the directory is a run.output_dir. A start makes checkpoints/ before all else.

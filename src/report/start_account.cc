@@ -45,7 +45,7 @@ void StartAccount::advance(int64_t time) {
 void StartAccount::begin_training(int64_t step) {
   report_.ready = report_.last_sign;
   report_.first_step = report_.last_step = reached_ = step;
-  trained_.push_back({step, step, 0});  // the run went back here even if no step follows
+  trained_.push_back({step, step, 0});  // notes that the run went back to `step`, even if it trains no step after it
 }
 
 int64_t StartAccount::claim(double seconds) {

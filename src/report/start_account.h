@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// Training from one step to another. RunAccount decides which of the steps count.
+// Training from one step to another. RunAccount decides which of the steps are productive.
 struct TrainedSteps {
   int64_t from = 0;  // the steps are from + 1 .. to
   int64_t to = 0;

@@ -12,7 +12,7 @@
 
 namespace tokamak {
 
-// Root mean squares of weights and of gradients, and that of an update over that of its weights.
+// Root mean square of the weights, of the gradients, and of the update divided by that of the weights.
 inline constexpr std::array<const char*, 3> kMapKinds = {"weights", "gradients", "ratio"};
 
 struct TensorMap {
@@ -21,7 +21,7 @@ struct TensorMap {
   };
   struct NonFinite {
     int64_t row = 0, column = 0;
-    int64_t elements = 0;  // the most of a record
+    int64_t elements = 0;  // the largest number in any record of the column
   };
   struct Cells {
     std::vector<float> values;          // (rows, columns); NaN where nothing finite was recorded
@@ -37,7 +37,7 @@ struct TensorMap {
 class TensorMapBuilder {
  public:
   void see(const MetricRecord& record);  // of all starts, in the order of the files
-  // At most `most` columns, of equally many records but for the last.
+  // At most `most` columns. All have the same number of records, except the last.
   TensorMap map(int64_t most) const;
   int64_t rows() const { return static_cast<int64_t>(names_.size()); }
 

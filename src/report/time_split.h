@@ -1,4 +1,4 @@
-// The uses of wall-clock time. Each millisecond of a run counts in exactly one entry.
+// The uses of wall-clock time. Each millisecond of a run is part of exactly one entry.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 namespace tokamak {
 
 enum class Spent {
-  kProductive,  // training of steps that count
+  kProductive,  // training of steps that no later start trained again
   kLost,        // training of steps that were trained again later
   kStartup,     // from the start of a process to its first step
   kDown,        // from the last record of a start to the next process: detection, queue

@@ -6,8 +6,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr const char* kHost = "host";  // in place of a stream
-constexpr const char* kWait = "wait";  // of the host for a stream
+constexpr const char* kHost = "host";  // printed in place of a stream
+constexpr const char* kWait = "wait";  // name of the host's wait for a stream
 
 }  // namespace
 

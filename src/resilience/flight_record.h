@@ -1,5 +1,5 @@
-// The last calls of this rank to its devices and groups, always recorded, for the report of a hang. Each call is
-// progress too. Recording one takes some hundred nanoseconds.
+// The last calls of this rank to its devices and groups, which the report of a hang prints. Each call also counts as
+// progress. Recording one takes some hundred nanoseconds.
 #pragma once
 
 #include <algorithm>
@@ -24,12 +24,12 @@ class FlightRecord final : public Observer, public Comm::HostObserver {
   void end(Stream& stream, const Call& call) override;
   void host_waits(Stream& stream) override;  // recorded as if inside the collective that it waits for
   void host_waited(Stream& stream) override;
-  bool wants_operations() const override { return false; }  // a graph of them is one call
+  bool wants_operations() const override { return false; }  // a CUDA graph of them is one call
 
   void begin(const char* name) override;
   void end(const char* name) override;
 
-  // Comparable between ranks, because all call the same collectives in the same order.
+  // Positions of ranks can be compared, because all call the same collectives in the same order.
   struct Position {
     int64_t begun = 0;        // calls
     int64_t collectives = 0;  // begun
@@ -69,8 +69,8 @@ class FlightRecord final : public Observer, public Comm::HostObserver {
   int64_t kept() const { return std::min<int64_t>(begun_, kCalls); }
 
   RunProgress& progress_;
-  const std::thread::id training_;  // the thread whose time in collectives counts
-  mutable std::mutex mutex_;        // hardly ever contended: other threads read only after a hang
+  const std::thread::id training_;  // the thread whose time in collectives is summed
+  mutable std::mutex mutex_;        // rarely contended: other threads read only after a hang
   std::array<Entry, kCalls> ring_;
   int64_t begun_ = 0, collectives_ = 0;
 };

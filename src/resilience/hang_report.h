@@ -1,5 +1,5 @@
-// The file that a hang leaves in run.output_dir, hang-<utc time>.txt, one for all ranks that write it; and the hosts
-// to leave out of the next start, suspects.txt.
+// The files that a hang leaves in run.output_dir. All ranks write one hang-<utc time>.txt; suspects.txt lists the hosts
+// to leave out of the next start.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct HangReport {
 
   std::string text(const std::string& time) const;
 
-  // Whether all other hosts, two or more, are silent. Then the reporting host is the likelier one to be cut off.
+  // Whether all other hosts, two or more, are silent. Then the reporting host itself is probably cut off.
   bool hears_no_other_host() const;
 
   // Hosts to leave out of the next start: those of the culprits, or its own if it hears no other host.
@@ -34,11 +34,11 @@ struct HangFile {
   bool first = false;  // this rank is the first to write
 };
 // Ranks without a connection agree on the file by a link that the first of them makes. A start forgets the link, so
-// that its hang gets a new file.
+// that a hang of this start gets a new file.
 HangFile claim_hang_file(const std::string& directory, const std::string& time);
 void forget_hang_file(const std::string& directory);
 
-bool append_text(const std::string& path, const std::string& text);  // in one piece; false: it cannot be written
+bool append_text(const std::string& path, const std::string& text);  // in one write; false if it fails
 bool has_verdict_of_rank_zero(const std::string& path);
 
 // Appends the hosts that the file does not name yet, a line each. Returns false if the file cannot be written.

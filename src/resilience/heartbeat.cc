@@ -44,7 +44,7 @@ bool read_heartbeat(const std::string& bytes, Heartbeat& heartbeat) {
   for (char& c : read.inside) {
     if (c != 0 && (c < ' ' || c > '~')) c = '?';
   }
-  std::memcpy(&heartbeat, &read, sizeof(read));  // with the padding
+  std::memcpy(&heartbeat, &read, sizeof(read));  // padding included
   return true;
 }
 

@@ -15,8 +15,8 @@ namespace tokamak {
 struct Heartbeat : RunProgress::Reading {
   int32_t pid = 0;
   int64_t begun = 0, collectives = 0;  // as FlightRecord::Position
-  double limit = 0;                    // seconds without progress
-  std::array<char, 48> inside{};       // the call under way, cut; or ""
+  double limit = 0;                    // seconds without progress that its phase may take
+  std::array<char, 48> inside{};       // the call under way, cut to fit; or ""
 
   static Heartbeat of(const RunProgress& progress, const FlightRecord& record, const Limits& limits);
   std::string place() const;  // "in all_gather, phase step, step 12"

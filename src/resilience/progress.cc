@@ -48,7 +48,7 @@ int64_t RunProgress::tick() {
   return at;
 }
 
-// A pause before a phase belongs to the phase before it.
+// The time since the last tick still belongs to the phase before this one.
 void RunProgress::enter(Phase phase) {
   tick();
   phase_.store(phase, kRelaxed);

@@ -19,7 +19,7 @@ const char* name_of(Phase phase);
 // The measurements of a phase so far.
 struct PhaseGaps {
   double longest = 0;  // seconds without progress
-  int64_t passed = 0;  // how often the phase has ended; for kStep, steps
+  int64_t passed = 0;  // how often the phase has ended; for kStep, steps done
 };
 
 // How long a phase may go without progress: 8 times its longest pause so far, within bounds. A phase that never ended
@@ -43,7 +43,7 @@ class RunProgress {
   RunProgress() : last_(now()) {}
   static int64_t now();  // nanoseconds, monotonic
 
-  // Records progress: a call began or ended, a micro-batch or a chunk of a file was processed. Returns now().
+  // Records progress: a call has begun or ended, or a micro-batch or a chunk of a file is processed. Returns now().
   int64_t tick();
   void enter(Phase phase);
   void leave(Phase back_to);  // ends the phase and returns to an outer one
@@ -71,11 +71,11 @@ class RunProgress {
   std::array<std::atomic<int64_t>, kPhases> passed_{};
   std::atomic<int64_t> collective_{0};  // nanoseconds
   std::atomic<int64_t> computing_{0};   // nanoseconds
-  int64_t step_begin_ = 0;              // the training thread's, as the next
+  int64_t step_begin_ = 0;              // used by the training thread only, as the next
   int64_t collective_at_begin_ = 0;
 };
 
-// The phase of a scope. Without `progress` (nullptr) it does nothing.
+// Enters a phase for the lifetime of this object. If `progress` is nullptr, it does nothing.
 class PhaseScope {
  public:
   PhaseScope(RunProgress* progress, Phase phase)

@@ -25,7 +25,7 @@ std::vector<int> ranks_silent_for(const std::vector<RankView>& ranks, double sec
   return ranks_where(ranks, [&](const RankView& rank) { return rank.lost || rank.heard_ago > seconds; });
 }
 
-// The ranks that have begun fewer collectives than others, which wait for them in the next one.
+// The ranks that have begun fewer collectives than others. These wait for them in their next collective.
 std::vector<int> ranks_behind(const std::vector<RankView>& ranks) {
   int64_t most = 0;
   for (const RankView& rank : ranks) most = rank.counts() ? std::max(most, rank.last.collectives) : most;
@@ -86,15 +86,15 @@ std::string missing_ranks(const std::vector<RankView>& ranks, double interval) {
 
 Verdict judge(const std::vector<RankView>& ranks, double interval) {
   Verdict verdict;
-  double idle = std::numeric_limits<double>::infinity();  // the shortest of all ranks
+  double idle = std::numeric_limits<double>::infinity();  // seconds without progress, the shortest of all ranks
   bool lost = false;
   for (size_t r = 0; r < ranks.size(); ++r) {
     const RankView& rank = ranks[r];
     if (!rank.counts()) continue;
     idle = std::min(idle, rank.idle());
     lost = lost || rank.lost;
-    // The limit of a silent rank is outdated. Rank 0's counts even so: it has sent the same to all, and they must
-    // agree.
+    // The limit of a silent rank is outdated. Rank 0's limit is used even so: it has sent the same to all ranks, which
+    // must agree.
     const bool outdated = r != 0 && rank.heard_ago > kMissed * interval;
     if (outdated || rank.last.limit <= verdict.limit) continue;
     verdict.limit = rank.last.limit;

@@ -25,11 +25,11 @@ struct RankView {
 
 struct Verdict {
   bool hangs = false;
-  double limit = 0;           // seconds: the longest limit of the phases of ranks that are heard
-  size_t limit_of = 0;        // the rank that has it
+  double limit = 0;           // seconds: the longest limit of a heard rank's phase
+  size_t limit_of = 0;        // the rank whose phase has this limit
   std::vector<int> silent;    // ranks without heartbeats: stopped, or their host is cut off
   std::vector<int> culprits;  // ranks that the others wait for; empty if none is behind
-  std::string reason;         // all of it in one line
+  std::string reason;         // the verdict in words, in one line
 };
 
 // `ranks` is by rank; `interval` is the time between heartbeats in seconds.

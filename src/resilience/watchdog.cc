@@ -22,10 +22,10 @@ namespace {
 constexpr double kInterval = 1;  // seconds between heartbeats, at most
 constexpr double kLate = 1;      // seconds; a thread that wakes later than that was stopped
 constexpr double kSecondsToAnswer = 2;
-constexpr double kSecondsToCompare = 5;   // ranks, at least
+constexpr double kSecondsToCompare = 5;   // least interval over which ranks are compared
 constexpr size_t kMostCalls = 100000;     // bytes of a rank's report of its calls
 constexpr double kSecondsToBegin = 60;    // from the meeting of the ranks to their first heartbeats
-constexpr double kSecondsToFollow = 2.5;  // for other ranks to write their parts of the file
+constexpr double kSecondsToFollow = 2.5;  // in which other ranks write their parts of the file
 constexpr double kSecondsToEnd = 3.8;     // from the verdict to the end, whatever blocks
 constexpr auto kCode = static_cast<int>(Kind::kComm);
 
@@ -49,8 +49,8 @@ Watchdog::Watchdog(World& world)
   }
   world_.comm().observe(&record_);
   if (watch_ != nullptr) watch_->attach(this);
-  // After this collective no heartbeat is lost, and the pid of a rank that never sends one is known. No watchdog
-  // guards it, so a timer does: a rank may have met the others and then hang.
+  // After this collective no heartbeat is lost, and the pid of a rank that never sends one is known. No watchdog guards
+  // this collective, so a timer does: a rank may have met the others and then hang.
   const ExitTimer begins(kSecondsToBegin, kCode, [] {
     log::error("the ranks have met, but not all have begun within ", kSecondsToBegin, " s");
     log::flush();
@@ -133,8 +133,8 @@ void Watchdog::run() {
     // Only rank 0 can find a rank that is stuck; the others find that rank 0 is silent.
     if (verdict.hangs && (self_ == 0 || !verdict.silent.empty())) end_run(lock, verdict);
     Heartbeat beat = all[self_].last;
-    // Rank 0 sends the largest limit of its phase, so that all agree when to give up rank 0. The others send their
-    // own: otherwise a limit would never fall again.
+    // Rank 0 sends the largest limit of its phase, so that all agree when to give up rank 0. Others send their own
+    // limit, or it would never fall again.
     for (const RankView& rank : all) {
       if (self_ != 0 || !rank.counts() || rank.last.phase != beat.phase || rank.last.limit <= beat.limit) continue;
       beat.limit = rank.last.limit;

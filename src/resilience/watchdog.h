@@ -1,8 +1,8 @@
 // Ends a run that hangs. A thread of each rank sends a heartbeat to rank 0 every second over the control connections
-// (comm/watch.h); rank 0 sends its own to all. A hang is a rank that is silent, or no progress of any rank for longer
-// than the limit of their phases. Then rank 0 gathers the last calls of all, writes the report (hang_report.h) and ends
-// all processes with exit code 6. If rank 0 is the silent one, each of the others does that for itself. Every wait on
-// this path has a deadline.
+// (comm/watch.h); rank 0 sends its own to all. A run hangs if a rank is silent, or no rank makes progress, for longer
+// than the limit of the ranks' phases. Then rank 0 gathers the last calls of all, writes the report (hang_report.h) and
+// ends all processes with exit code 6. If rank 0 is the silent one, each of the others does that for itself. Every wait
+// on this path has a deadline.
 #pragma once
 
 #include <condition_variable>
@@ -23,8 +23,8 @@ namespace tokamak {
 
 struct WatchdogOptions {
   ResilienceOptions limits;
-  std::string directory;  // run.output_dir; "": no file, the log alone
-  int64_t interval = 1;   // steps over which ranks are compared, and some seconds at least
+  std::string directory;  // run.output_dir; "": no file, only the log
+  int64_t interval = 1;   // least steps over which ranks are compared; some seconds, too
 };
 
 class Watchdog final : private Watch::Client {
@@ -46,7 +46,7 @@ class Watchdog final : private Watch::Client {
   struct Peer {
     RankView view;
     double heard_at = 0;
-    std::optional<std::string> calls;  // its answer
+    std::optional<std::string> calls;  // what it answered to kAsk
   };
 
   void received(int from, const std::string& bytes) override;
@@ -67,15 +67,15 @@ class Watchdog final : private Watch::Client {
   RunProgress progress_;
   FlightRecord record_;
 
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable wake_;
   WatchdogOptions options_;
   Limits limits_;
-  std::vector<Peer> peers_;  // by rank; without connections this rank alone
+  std::vector<Peer> peers_;  // by rank; without connections only this rank
   double resumed_at_ = 0;    // this process was stopped until then, so silence before that proves nothing
   bool stop_ = false;
   StragglerDetector detector_;
-  std::vector<RankView> marks_;  // at the begin of an interval
+  std::vector<RankView> marks_;  // the ranks as they were when the interval began
   double marked_at_ = 0;
   std::vector<Straggler> stragglers_;  // for take_stragglers()
   std::thread thread_;

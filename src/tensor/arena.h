@@ -18,7 +18,7 @@ enum class MemoryKind {
 };
 inline constexpr MemoryKind kMemoryKinds[] = {MemoryKind::kDevice, MemoryKind::kExchanged, MemoryKind::kPinned};
 
-// When a buffer's memory is taken. kLater: by an owner of its own, after the arena.
+// When a buffer's memory is allocated. kLater: another owner than the arena allocates it, after commit.
 enum class Taken { kAtCommit, kLater };
 
 int64_t committed_bytes(DType dtype, const Shape& shape);  // of a buffer in an arena, with alignment
@@ -41,11 +41,11 @@ class MemoryPlan {
            Taken taken = Taken::kAtCommit);
 
   const std::vector<Entry>& entries() const { return entries_; }
-  int64_t total_bytes() const;  // as committed, with alignment, whenever it is taken
+  int64_t total_bytes() const;  // with alignment, also of buffers that are allocated later
   int64_t total_bytes(MemoryKind kind) const;
   int64_t bytes_at_commit(MemoryKind kind) const;
   // Bytes of each group (the name up to the first '/') in order of first appearance, and of its members by name.
-  // Members whose names differ by a number count as one.
+  // Members whose names differ by a number are one.
   struct Member {
     std::string name;
     int64_t bytes = 0, buffers = 0;
@@ -57,17 +57,17 @@ class MemoryPlan {
     std::vector<Member> members;
   };
   std::vector<Group> groups() const;
-  std::string report() const;  // the same as a table, without the smaller members
+  std::string report() const;  // groups() as a table, without the smaller members
 
  private:
   std::vector<Entry> entries_;
 };
 
-// An allocator. Memory is released through the same object; sizes in bytes, alignment at least 256.
+// Allocates memory, in bytes, aligned to at least 256. The same object must release it.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // Zeroed, except for kPinned, which another thread than the allocator's may take; Error(kDevice) if out of memory.
+  // Memory is zeroed, except for kPinned, which any thread may allocate. Error(kDevice) if out of memory.
   virtual std::byte* allocate(int64_t bytes, MemoryKind kind) = 0;
   virtual void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept = 0;
 };

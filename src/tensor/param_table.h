@@ -1,5 +1,5 @@
 // THE list of a model's weights, used by initialisation, sharding, the optimizer, checkpoints and exports. A weight has
-// its Hugging Face name. A fused matrix is a stack, by rows, of named weights. A unit is gathered at once: the
+// its Hugging Face name. A fused matrix is a stack, by rows, of named weights. A unit is gathered as a whole: the
 // embedding, one layer or a part of it, the head, or all norm weights (with the biases).
 #pragma once
 
@@ -43,7 +43,7 @@ struct Unit {
 
 struct ParamTable {
   std::vector<Unit> units;
-  int64_t units_per_layer = 1;  // consecutive
+  int64_t units_per_layer = 1;  // a layer's units are consecutive
 
   int64_t count() const;
 };

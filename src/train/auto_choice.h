@@ -18,8 +18,8 @@ bool leaves_choice(const RunConfig& config);
 struct AutoChoice {
   int64_t micro_batch = 1;
   int64_t keep_gathered = 0;     // layers
-  bool reduce_once = false;      // of reduce: auto, last_microbatch in the stages that would reduce in every one
-  KeptLayers kept;               // of mode: auto
+  bool reduce_once = false;      // reduce: auto becomes last_microbatch, in stages that it matters for
+  KeptLayers kept;               // with mode: auto
   double predicted_seconds = 0;  // of a step
 };
 
@@ -29,7 +29,7 @@ RunConfig with_choice(RunConfig config, const AutoChoice& choice);
 // The config with mode none and keep_gathered none, for uses in which only sizes or operations matter.
 RunConfig without_choice(RunConfig config);
 
-// The choice that takes least memory: micro-batches of one sequence, nothing kept.
+// The choice that takes least memory: nothing kept, and with micro_batch_size: auto one sequence at a time.
 AutoChoice least_choice(const RunConfig& config);
 
 // "training.micro_batch_size 4, parallelism.keep_gathered 2, ...": the keys that were auto.

@@ -18,13 +18,13 @@ struct GlobalBatch {
 };
 
 struct BatchShape : GlobalBatch {
-  int64_t micro_batch = 1;  // B, at most G / R; the last micro-batch of a step may be smaller
+  int64_t micro_batch = 1;  // B, at most G / R; a step's last micro-batch may be smaller
 
   int64_t micro_batches() const { return (sequences_per_rank + micro_batch - 1) / micro_batch; }
 };
 
-// The batch of a run on so many ranks. Decides the data axis: `readers` consecutive ranks read the same samples.
-// Error(kConfig) if the batch or the replicas do not divide, or training.micro_batch_size is more than a rank's share.
+// The batch of a run on `ranks` ranks. Decides the data axis: `readers` consecutive ranks read the same samples.
+// Error(kConfig) if batch or ranks do not divide evenly, or training.micro_batch_size exceeds a rank's share.
 GlobalBatch make_global_batch(const RunConfig& config, int ranks, int readers = 1);
 
 }  // namespace tokamak

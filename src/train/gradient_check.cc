@@ -76,8 +76,8 @@ GradientCheck::Print GradientCheck::compute(const NextBatch& next, int64_t micro
 std::string GradientCheck::units_that_differ(const std::vector<int32_t>& a, const std::vector<int32_t>& b) const {
   constexpr size_t kMostNames = 4;
   std::vector<std::string> names;
-  std::string norms;  // of all layers: they say nothing of where it began
-  // Backward goes from the last unit to the first: an error begins in the first that is named.
+  std::string norms;  // norms of all layers; they do not show where the error began
+  // Backward goes from the last unit to the first: an error began in the first unit that is named.
   for (size_t u = engine_.table().units.size(); u-- > 0;) {
     if (a[2 * u] == b[2 * u] && a[2 * u + 1] == b[2 * u + 1]) continue;
     const Unit& unit = engine_.table().units[u];

@@ -29,7 +29,7 @@ void LastWords::forget() {
   if (watch_ != nullptr) watch_->set_last_words({});
 }
 
-// Not where this start has said its end, or another has taken over.
+// False if this start has recorded its end, or another start has taken over.
 bool LastWords::is_running() const {
   const std::optional<RunStatus> newest = status_.read();
   return newest && newest->incarnation == status_.incarnation && newest->state == RunStatus::State::kRunning;
@@ -42,7 +42,7 @@ void LastWords::say(int code, const std::string& why) const {
   const int claimed = shared ? ::open(claim().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
   if (shared && claimed < 0) return;
   try {
-    if (shared && !is_running()) return release(claimed);  // another one has said it meanwhile
+    if (shared && !is_running()) return release(claimed);  // another rank has recorded it meanwhile
     flush_();
     MetricRecord record{.step = step_, .event = RunEvent{"end", why, {}}, .values = {count_value("exit_code", code)}};
     record.time = unix_milliseconds();

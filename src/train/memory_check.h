@@ -12,9 +12,8 @@
 
 namespace tokamak {
 
-// Bytes that each rank may plan with: of all that its device has (`total`), and of what is left (`available`). The
-// smallest share of any rank, so that all ranks make the same plan. Collective, after the groups are made: they take
-// some.
+// Bytes that each rank may plan with: of all that its device has (`total`), and of what is left (`available`). Each is
+// the smallest of all ranks, so that all make the same plan. Collective, after the groups are made: they take memory.
 struct MemoryShare {
   int64_t total = 0;      // the same from start to start: decides automatic choices
   int64_t available = 0;  // now: what a plan must fit into
@@ -29,7 +28,7 @@ struct MemoryShare {
 inline constexpr const char* kReserveIsFor = "code loaded at its first use, graphs and NCCL";
 MemoryShare memory_share(const Device& device, World& world, const Mesh& mesh, const RuntimeOptions& options);
 
-// Bytes of a plan in the device's memory. Pinned buffers count on a CPU alone: its memory is the host's.
+// Bytes of a plan in the device's memory. This includes pinned buffers only on a CPU, whose memory is the host's.
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device);
 
 // Bytes of host memory that a plan pins; 0 on a CPU.
@@ -39,7 +38,7 @@ int64_t pinned_bytes(const MemoryPlan& plan, const Device& device);
 std::string snapshot_hint(const Device& device);
 
 // Bytes that automatic choices may fill. A CPU's memory also holds scratch of libraries and prefetched batches, which
-// no plan counts, so an eighth of it stays free.
+// no plan includes, so an eighth of it stays free.
 int64_t fillable_bytes(int64_t bytes, bool uses_host_memory);
 
 // Error(kDevice) if the plan does not fit into the device's memory, or its pinned buffers into the host's. It names the

@@ -1,5 +1,5 @@
-// The data, the directory, which is locked, and the records of a start, opened before it takes memory. An error that
-// ends the start from here on is recorded (RunRecords::or_record_end).
+// A start opens these before it allocates memory: the data, the locked checkpoint directory and the records. An error
+// that ends the start from here on is recorded (RunRecords::or_record_end).
 #pragma once
 
 #include "checkpoint/checkpointer.h"
@@ -13,11 +13,11 @@ namespace tokamak {
 
 struct OpenRun {
   // Collective; `config` is complete (run_plan.h). SharedError if the data cannot be read or the directory not be
-  // locked. `progress` outlives the run; nullptr: no watchdog.
-  OpenRun(World& world, const RunConfig& config, const GlobalBatch& batch, StartFacts given, RunProgress* progress);
+  // locked. `watched` outlives the run; nullptr: no watchdog.
+  OpenRun(World& world, const RunConfig& config, const GlobalBatch& batch, StartFacts given, RunProgress* watched);
 
   StartFacts facts;
-  RunProgress* const progress;  // ticks with the files of checkpoints
+  RunProgress* const progress;  // ticks as files of checkpoints are read and written
   RunTable table;
   RunData data;
   Checkpointer checkpointer;

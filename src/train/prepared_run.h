@@ -15,16 +15,16 @@ namespace tokamak {
 
 struct SettledRun {
   RunConfig config;                  // without auto keys that need a prediction (auto_choice.h)
-  std::optional<AutoChoice> choice;  // what these came to
-  std::string why;                   // the choice, on rank 0: for the log
+  std::optional<AutoChoice> choice;  // the values of these keys
+  std::string why;                   // reasons for the choice, for the log; on rank 0
   std::unique_ptr<Comm> data_comm;   // carries tensors
   std::unique_ptr<MeshGroups> mesh;  // its groups
   MemoryShare memory;
 };
 
 struct PreparedRun : SettledRun {
-  int64_t program_bytes = 0;  // of the device, in use before the plan's memory is taken
-  PlannedRun planned;         // fits
+  int64_t program_bytes = 0;  // of the device, in use before the plan's memory is allocated
+  PlannedRun planned;         // fits into `memory`
 
   // The device's memory in use once the plan is committed.
   int64_t planned_device_bytes() const {

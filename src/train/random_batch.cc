@@ -10,8 +10,8 @@ namespace tokamak {
 
 namespace {
 
-// Micro-batches of a step that differ in their documents; further ones repeat them. A few sequences are far from the
-// mean of all, and each micro-batch takes host memory.
+// Micro-batches of a step that differ in their documents; further ones repeat them. Each takes host memory, but the
+// documents of few sequences would be far from their mean.
 constexpr int64_t kMostLayouts = 16;
 
 // Boundaries of a micro-batch: of equal documents, or of those drawn for micro-batch `number` of any rank. The rest of

@@ -33,8 +33,8 @@ RunState RunCheckpoints::load_or_initialize(const Check& check) {
   const TrainingPoint& point = reader->manifest().point;
   RunState state = point.state;
   collectively(comm_, [&] { state.next_sample = open_.data.train.restore(point.data); });
-  // Before the weights: an error of their shapes would say the same at length. An imported model, of step 0, was not
-  // trained with its config.
+  // This precedes the weights, whose errors of shapes would say the same at length. An imported model, of step 0, was
+  // not trained with its config.
   collectively(comm_, [&] {
     if (state.step > 0) check(point.config, reader->directory());
   });
@@ -118,7 +118,7 @@ std::optional<SaveOutcome> RunCheckpoints::finish() {
 }
 
 void RunCheckpoints::report(const SaveOutcome& outcome) {
-  if (outcome.committed && outcome.bytes == 0) return;  // it was there already
+  if (outcome.committed && outcome.bytes == 0) return;  // the checkpoint was there already
   Monitor& monitor = open_.records.monitor();
   const NamedValue tokens = count_value("tokens", open_.table.tokens_after(outcome.step));
   if (!outcome.committed) return monitor.event("checkpoint refused", outcome.step, outcome.reason, {tokens});

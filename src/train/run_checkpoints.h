@@ -1,6 +1,6 @@
 // A run's state and its checkpoints: which one a start resumes from, when the state is saved, and what is reported. A
-// save goes on while the run trains; the last one is waited for. All methods that are not const are collective, unless
-// they say otherwise.
+// save goes on while the run trains; the run waits for its last save. All methods that are not const are collective,
+// unless they say otherwise.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@
 
 namespace tokamak {
 
-// The weights and the optimizer's state of a checkpoint, into an engine that has committed. Collective.
+// Loads the weights and the optimizer's state of a checkpoint into an engine that has committed. Collective.
 void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine);
 
 class RunCheckpoints {
  public:
-  // `verify_state` is called before the state is copied, and throws where it is corrupt. All that this refers to
-  // outlives it.
+  // `verify_state` is called before the state is copied, and throws if it is corrupt. All that this refers to outlives
+  // it.
   RunCheckpoints(Comm& comm, Engine& engine, const RunConfig& config, OpenRun& open,
                  std::function<void()> verify_state);
   ~RunCheckpoints() { open_.checkpointer.give_up(); }  // its thread reads the snapshot
@@ -34,22 +34,22 @@ class RunCheckpoints {
   using Check = std::function<void(const std::string& saved_config, const std::string& checkpoint)>;
   RunState load_or_initialize(const Check& check);
 
-  // The run continues from this state, which its own checkpoint of the step holds, if there is one. Checkpoints of
-  // later steps are abandoned.
+  // The run continues from this state. Its own checkpoint of the step, if there is one, holds it. Checkpoints of later
+  // steps are abandoned.
   void go_to(const RunState& state);
 
-  // After each step, on this rank alone: starts the thread that takes the snapshot's memory, or throws its error
+  // After each step, on this rank alone: starts the thread that allocates the snapshot's memory, or throws its error
   // (state_slices.h).
   void take_snapshot_memory() { snapshot_->take_memory(); }
 
-  void advance();  // the save under way, if there is one, without waiting for the disk
+  void advance();  // goes on with the save under way, if any, without waiting for the disk
   bool due(const RunState& state) { return clock_.due(state, comm_); }
-  // The last `bad_steps` were not finite. Then the save is put off: it would push out an older one, perhaps the last
-  // that is good.
+  // If the last `bad_steps` steps were not finite, it is put off: it would push out an older save, perhaps the last
+  // good one.
   void save(const RunState& state, int64_t bad_steps);
   // Ends the run's saves. SharedError(kCheckpoint) if the last one is refused.
   void save_last(const RunState& state, int64_t bad_steps);
-  std::optional<SaveOutcome> finish();  // of the save under way, if there is one
+  std::optional<SaveOutcome> finish();  // waits for the save under way, if there is one
 
   // The newest checkpoint of a step before `step`; empty if there is none. Collective.
   std::string newest_before(int64_t step) const;

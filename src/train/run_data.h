@@ -20,7 +20,7 @@ Manifest read_first_manifest(const RunConfig& config);
 std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data);
 
 struct RunData {
-  // Error(kData) and Error(kConfig) as SampleSource, and where the two were made with different tokenizers.
+  // Error(kData) and Error(kConfig) as SampleSource, and if the tokenizers of training and validation data differ.
   RunData(const RunConfig& config, const RunTable& table);
 
   // Bits per byte of the held-out text; nothing if its bytes are unknown, or it is a mixture.
@@ -29,7 +29,7 @@ struct RunData {
   std::vector<std::string> trained_on() const;
 
   SampleSource train;
-  std::optional<SampleSource> validation;  // in the order in which it lies
+  std::optional<SampleSource> validation;  // not shuffled
 };
 
 }  // namespace tokamak

@@ -86,7 +86,7 @@ PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mes
   const Device& device = *backend.device;
   const int64_t left = fillable_bytes(limit, device.uses_host_memory()) - planned_bytes(run.engine->plan(), device);
   planned.activation_checkpoint.kept_bytes = {std::max<int64_t>(left, 0)};
-  run.engine.reset();  // one at a time
+  run.engine.reset();  // one engine at a time
   return plan_with(planned, batch, run.shape.micro_batch, mesh, backend, use);
 }
 

@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// Fills in what the data decides: model.vocab_size where it is 0. Error(kData) where the data set cannot be read.
+// Fills in what the data decides: model.vocab_size where it is 0. Error(kData) if the data set cannot be read.
 void complete_from_data(RunConfig& config);
 
 // The engine's options of a run's config.
@@ -19,12 +19,12 @@ EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes);
 // A run whose memory is planned and not yet taken.
 struct PlannedRun {
   BatchShape shape;
-  ActivationCheckpointOptions activation_checkpoint;  // as planned: kept_bytes: auto is a number, if there is a limit
+  ActivationCheckpointOptions activation_checkpoint;  // as planned: with a limit, kept_bytes is no longer auto
   std::unique_ptr<Engine> engine;
 };
 
-// A plan for training has a snapshot of the state, where that takes memory of its own, and statistics of tensors. A
-// plan for a benchmark of the step has neither.
+// A plan for training has statistics of tensors, and a snapshot of the state if that needs memory of its own. A plan
+// for a benchmark of the step has neither.
 enum class PlanFor { kTraining, kBenchmark };
 
 // With training.micro_batch_size: auto, a rank's share is cut into the fewest equal pieces of at most 8192 tokens whose
@@ -32,8 +32,8 @@ enum class PlanFor { kTraining, kBenchmark };
 // tokens, if there is a limit of bytes and kept_bytes is not auto.
 //
 // With activation_checkpoint.kept_bytes: auto, the batch is cut with nothing kept. Then activations fill the rest of
-// the smaller of `bytes` and `available`. They may differ from start to start: the bits do not depend on them. mode:
-// auto and keep_gathered: auto are settled before (auto_choice.h).
+// the smaller of `bytes` and `available`. Kept activations may differ from start to start, since the bits do not depend
+// on them. mode: auto and keep_gathered: auto are settled before (auto_choice.h).
 PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, PlanFor use,
                     int64_t bytes, int64_t available = INT64_MAX);
 

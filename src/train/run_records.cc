@@ -15,7 +15,7 @@ namespace tokamak {
 
 namespace {
 
-// With the event "start" written.
+// Returns a recorder that has written the event "start".
 Recorder open_recorder(Comm& comm, const RunConfig& config, int64_t total_steps, const StartFacts& facts) {
   Sinks sinks;
   collectively(comm, [&] {
@@ -112,7 +112,7 @@ void RunRecords::end(RunStatus::State state, const std::string& detail, int code
   write_status(state, code, state == RunStatus::State::kFailed ? detail : "");
 }
 
-// The file belongs to the newest start: one that was taken over leaves it alone.
+// The file belongs to the newest start: a start that was taken over does not write it.
 void RunRecords::write_status(RunStatus::State state, int code, const std::string& cause) const {
   if (comm_.rank() != 0) return;
   if (state != RunStatus::State::kRunning) {

@@ -19,17 +19,17 @@ struct StartFacts {
   std::string program;              // "tokamak 0.1.0, commit 3ffeb6390c61"
   std::string command;              // as a shell would take it
   std::string config_text;          // the config as config/ prints it
-  std::vector<NamedText> settings;  // the same, key by key
-  StartupClock startup;             // with its phases so far
+  std::vector<NamedText> settings;  // the config, key by key
+  StartupClock startup;             // with the phases so far
   // Filled in by OpenRun.
   std::string incarnation;  // rank 0's
   int ranks = 1;
   std::string hosts;
 };
 
-// The event "start", for readers of the records of all starts (report/). It adds the system of rank 0, and the job and
-// its restart by the environment. Scripts that start a run again set TOKAMAK_JOB and TOKAMAK_ATTEMPT; Slurm sets
-// SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
+// The event "start", for readers of the records of all starts (report/). It adds the system of rank 0, and from the
+// environment the job and the number of its restart. Scripts that start a run again set TOKAMAK_JOB and
+// TOKAMAK_ATTEMPT; Slurm sets SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
 MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable);
 
 // Collective: "n01,n02", each host once, in the order of the ranks.
@@ -46,7 +46,7 @@ class RunRecords {
   }
   void flush() { recorder_.flush(); }
 
-  // On every rank. The run is at this step; the monitor's clock starts now.
+  // Every rank calls it. The run is at this step; the monitor's clock starts now.
   void go_to(int64_t step, RunScale scale, std::function<int64_t()> memory_used);
   void at_step(int64_t step) { last_words_.at_step(step); }
   Monitor& monitor() { return *monitor_; }  // after go_to

@@ -1,5 +1,5 @@
 // The table of a run's steps: tokens and samples before each, its length, batch and learning rate. A pure
-// function of the config, asked wherever a step becomes tokens or samples. A run has one stage today.
+// function of the config, used wherever a step is converted into tokens or samples. A run has one stage today.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace tokamak {
 
 // Consecutive steps with the same batch.
 struct RunStage {
-  int64_t until_step = 0;  // its last step
+  int64_t until_step = 0;  // the stage's last step
   int64_t length = 0;      // T
-  int64_t sequences = 0;   // G, of each step
+  int64_t sequences = 0;   // G, read in each step
 
   int64_t tokens_per_step() const { return sequences * length; }
 };
@@ -29,7 +29,7 @@ class RunTable {
 
   struct Row {
     int64_t tokens = 0;   // trained on before the step
-    int64_t samples = 0;  // read before it
+    int64_t samples = 0;  // read before the step
     double lr = 0;
     const RunStage* stage = nullptr;  // of this table
   };

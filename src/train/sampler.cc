@@ -17,12 +17,12 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kMostSequences = 8;  // of one forward pass: up to here logits do not depend on how many (generator.h)
-constexpr int64_t kNotOfText = 2;      // BOS, and the space that SentencePiece puts before a text
+constexpr int64_t kNotOfText = 2;      // tokens: BOS, and the space that SentencePiece puts before a text
 
 // Nearly always more than a prompt has tokens. Only a tokenizer that expands characters can exceed it.
 int64_t most_tokens(const std::string& prompt) { return std::ssize(prompt) + kNotOfText; }
 
-// As an error shows it.
+// Returns the prompt as an error shows it.
 std::string shown(const std::string& prompt) { return str("'", printable(prompt, 60), "'"); }
 
 std::string key_of(size_t prompt) { return str("training.samples.prompts[", prompt, "]"); }

@@ -1,5 +1,5 @@
-// Samples in training: continues training.samples.prompts with the weights as they are, by the generator of `tokamak
-// generate` (infer/generator.h), and so with the text that it makes of that step's checkpoint. It reads weights and
+// Samples in training: continues training.samples.prompts with the weights as they are. The generator is that of
+// `tokamak generate` (infer/generator.h), which makes the same texts from that step's checkpoint. It reads weights and
 // changes nothing that training does.
 #pragma once
 
@@ -21,12 +21,12 @@ namespace tokamak {
 // The size of the engine's cache for samples, from the config alone: a plan reads no data.
 struct SampleSizes {
   int64_t sequences = 0;  // at once; 0: there are no samples
-  int64_t length = 0;     // of a prompt and its text, in tokens, at most
+  int64_t length = 0;     // most tokens of a prompt and its text
 };
 SampleSizes sample_sizes(const RunConfig& config);
 
-// Errors of training.samples that need the data's tokenizer: there is none, or a prompt has too many tokens, or none.
-// Error(kData) if the data set or its tokenizer cannot be read.
+// Problems of training.samples: the data has no tokenizer, or a prompt has no token or too many. Error(kData) if the
+// data set or its tokenizer cannot be read.
 std::vector<FieldError> find_sample_problems(const RunConfig& config);
 
 class Sampler {
@@ -36,11 +36,11 @@ class Sampler {
 
   struct Result {
     std::vector<SampleText> samples;  // in the order of the prompts
-    std::string problem;              // why texts are cut short; "": they are not
+    std::string problem;              // why the texts end early; "": they do not
   };
-  // Collective, and the same on every rank. All take part in each forward pass, since all hold parts of the weights;
-  // rank 0 chooses the tokens. `between` is called before each forward pass, on all ranks; it may throw. Logits that
-  // are not finite end the texts, and not the run.
+  // Collective; every rank returns the same. All ranks take part in each forward pass, since all hold parts of the
+  // weights; rank 0 chooses the tokens. `between` is called before each forward pass, on all ranks; it may throw.
+  // Logits that are not finite end the texts, and not the run.
   Result run(Engine& engine, const std::function<void()>& between) const;
 
  private:

@@ -19,7 +19,7 @@ bool SaveClock::due(const RunState& state, Comm& comm) const {
   if (!(interval_.value > 0)) return false;
   switch (interval_.unit) {
     case TrainingLength::Unit::kSeconds:
-      return comm.max(since_.seconds() >= interval_.value) > 0;  // clocks differ: any rank's word counts
+      return comm.max(since_.seconds() >= interval_.value) > 0;  // clocks differ: one due rank is enough
     case TrainingLength::Unit::kTokens:
       return static_cast<double>(state.tokens - tokens_) >= interval_.value;
     default:

@@ -27,7 +27,7 @@ class StateGuard {
   std::string changed_now();
 
  private:
-  static constexpr int64_t kDepth = 2;  // updates not yet asked about
+  static constexpr int64_t kDepth = 2;  // updates that take() has not been called for, at most
   enum Row : int64_t { kKept = 0, kSeen = 1, kNow = 2, kRows = 3 };
 
   Tensor sums(Row row) const { return sums_.rows(row, row + 1); }  // (1, parts, 2)
@@ -38,10 +38,10 @@ class StateGuard {
   Engine& engine_;
   std::vector<StateTensor> parts_;
   std::unique_ptr<Arena> arena_;
-  // 64-bit sums (ops.h, Checksum) over all updates, so nothing is reset. kKept: after each update and at the start.
-  // kSeen: before each. kNow: of changed_now(). A sum before an update makes the first two equal.
+  // 64-bit sums (ops.h, Checksum), never reset. kKept adds the state at the start and after each update, kSeen before
+  // each update: then both are equal if nothing has changed. changed_now() adds to kNow instead of kSeen.
   Tensor sums_;              // (kRows, parts, 2) i32
-  Tensor host_[kDepth + 1];  // the same, pinned; the last for changed_now()
+  Tensor host_[kDepth + 1];  // pinned copies of sums_; the last is for changed_now()
   int64_t updates_ = 0;
   int64_t taken_ = 0;
 };

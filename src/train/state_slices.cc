@@ -83,7 +83,7 @@ void StateSnapshot::fetch() {
   try {
     if (memory_) copy_state();
   } catch (...) {
-    engine_.compute().synchronize();  // the copies so far: the memory may be released
+    engine_.compute().synchronize();  // waits for the copies, whose memory may be released
     throw;
   }
   engine_.compute().synchronize();

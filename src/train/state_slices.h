@@ -21,7 +21,7 @@ class HostState {
   // Built after engine.commit(); `engine` outlives this. Error(kDevice) if the host has no memory for the copy.
   explicit HostState(Engine& engine);
 
-  void push();  // to the device, weights also in the compute dtype; the copy may go once this returns
+  void push();  // to the device, weights also in the compute dtype; then this object may be destroyed
   ShardPlace place() const { return place_of(engine_); }
   std::vector<UnitSlices> slices() const;  // this rank's, unit by unit: what push will take
 
@@ -30,7 +30,7 @@ class HostState {
     std::string kind;
     Tensor state;                       // (shard_elements)
     Tensor host;                        // its copy, or the state itself
-    std::unique_ptr<std::byte[]> copy;  // what `host` is, where the state lies elsewhere
+    std::unique_ptr<std::byte[]> copy;  // the memory of `host`, unless that is the state itself
   };
 
   Engine& engine_;
@@ -42,10 +42,10 @@ class StateSnapshot {
  public:
   explicit StateSnapshot(Engine& engine);  // after engine.commit(); `engine` outlives this
 
-  // Starts a thread that takes the snapshot's memory; later calls throw its Error(kDevice).
+  // Starts a thread that allocates the snapshot's memory; later calls throw its Error(kDevice).
   void take_memory();
 
-  // Copies the state, as of all work enqueued so far; waits for memory that is not taken yet, or throws its Error.
+  // Copies the state, as of all work enqueued so far; waits for memory that is not allocated yet, or throws its Error.
   void fetch();
   std::vector<UnitSlices> slices();  // this rank's, unit by unit: what fetch brought
 
@@ -56,8 +56,8 @@ class StateSnapshot {
 
   Engine& engine_;
   std::vector<StateTensor> state_;
-  std::optional<SnapshotMemory> memory_;  // of one part of the state after the other
-  std::vector<int64_t> begins_;           // of each, in bytes
+  std::optional<SnapshotMemory> memory_;  // the parts of the state, one after another
+  std::vector<int64_t> begins_;           // of each part in memory_, in bytes
 };
 
 }  // namespace tokamak

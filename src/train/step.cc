@@ -67,7 +67,7 @@ double run_step(Engine& engine, const NextBatch& next, const StepSettings& setti
 }
 
 StepReader::StepReader(Engine& engine) : engine_(engine) {
-  // Pinned, or the copy to it would make the host wait.
+  // The outcomes' memory is pinned, since the host would wait for a copy to other memory.
   MemoryPlan plan;
   const auto control = plan.add("outcomes", DType::kF32, Shape{kDepth, kStepControls}, MemoryKind::kPinned);
   arena_ = std::make_unique<Arena>(plan, *engine.backend().device);

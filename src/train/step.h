@@ -18,7 +18,7 @@ namespace tokamak {
 using NextBatch = std::function<TokenBatch()>;
 
 struct StepSettings {
-  int64_t t = 1;  // 1, 2, ...: Adam's bias correction
+  int64_t t = 1;  // number of the step from 1, for Adam's bias correction
   double lr = 0;
   double max_grad_norm = 1;
   int64_t micro_batches = 1;              // of this rank
@@ -29,8 +29,8 @@ struct StepSettings {
 // Returns to how many tokens a token of this rank attended, on average (TokenFlops::done).
 double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings);
 
-// Its two halves. The first leaves the gradients of all ranks summed in this rank's shard, and this rank's losses in
-// engine.sums(). The second clips and updates.
+// The two halves of run_step(). The first leaves the gradients of all ranks summed in this rank's shard, and this
+// rank's losses in engine.sums(). The second clips and updates.
 double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_batches);  // returns as run_step
 void update_weights(Engine& engine, const StepSettings& settings);
 
@@ -40,18 +40,18 @@ double attended_pairs(std::span<const int32_t> cu_seqlens);
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);
 
-// The micro-batches of `loader`, which outlives it. Each ticks `progress` (nullptr: no watchdog).
+// Returns the micro-batches of `loader`, which outlives the result. Each ticks `progress` (nullptr: no watchdog).
 NextBatch batches_of(Loader& loader, RunProgress* progress);
 
 // Brings a step's outcome (StepControl) to the host a step late: the copy is enqueued behind the step, and read when
-// the next one is enqueued. The host waits then, while the device has a whole step to do. It does not read
-// whatever has arrived: ranks would see an outcome at different times. The error of too many bad steps (bad_steps.h)
-// would then leave some of them in a collective.
+// the next one is enqueued. The host waits then, while the device has a whole step to do. It does not read an outcome
+// as soon as it arrives: ranks would see it at different times. The error of too many bad steps (bad_steps.h) would
+// then leave some of them in a collective.
 class StepReader {
  public:
   explicit StepReader(Engine& engine);
 
-  void fetch(int64_t step, double lr, double attended);  // behind the step just enqueued
+  void fetch(int64_t step, double lr, double attended);  // enqueues the copy, behind the step just enqueued
   int64_t pending() const { return pending_; }           // outcomes not yet taken
   StepOutcome take();                                    // the oldest of them; waits for that step, not for later ones
 

@@ -98,7 +98,7 @@ void StepTrace::write() {
     log::info("trace of steps ", spans_.front().step, " to ", spans_.back().step, " in ", path_,
               "; busy: ", busy_text(entries));
   } catch (const Error& error) {
-    log::warning("no trace: ", error.what());  // not worth a run
+    log::warning("no trace: ", error.what());  // a trace is not worth ending the run for
   }
 }
 

@@ -17,16 +17,16 @@ namespace tokamak {
 
 class StepTrace {
  public:
-  // The file has the first ranks of the run, at most so many: those of a node.
+  // The file has at most this many ranks, the first of the run: as many as a node usually has.
   static constexpr int kMostRanks = 8;
 
-  // `path` is rank 0's to write. end() is collective.
+  // Rank 0 writes the file at `path`. end() is collective.
   StepTrace(TracedSteps steps, Comm& comm, Device& device, std::string path);
   ~StepTrace();
 
   void begin(int64_t step);  // before the step is enqueued
-  void end(int64_t step);    // after it; waits for the device and writes the file when it was the last
-  void forget();             // the steps so far
+  void end(int64_t step);    // after it is enqueued; after the last step, waits for the device and writes the file
+  void forget();             // drops the steps traced so far
 
  private:
   struct Span {

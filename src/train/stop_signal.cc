@@ -20,7 +20,7 @@ namespace {
 std::atomic<int> received_signal{0};
 std::atomic<int64_t> first_at{0};     // milliseconds
 std::atomic<int64_t> deadline_in{0};  // milliseconds from the first signal; 0: none
-constexpr int64_t kNewWish = 1000;    // milliseconds between two Ctrl-C that are not one
+constexpr int64_t kNewWish = 1000;    // least milliseconds between two separate Ctrl-C
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
 int64_t milliseconds() {
@@ -29,7 +29,7 @@ int64_t milliseconds() {
   return int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
 }
 
-// From a handler: no lock, no buffer.
+// Called by signal handlers, so it uses no lock and no buffer.
 [[noreturn]] void end_now(const char* why, int code) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, why, std::strlen(why));
   ::_exit(code);
@@ -72,14 +72,14 @@ StopSignal::StopSignal() {
   std::signal(SIGPIPE, SIG_IGN);
   for (size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler != SIG_IGN) handle(kSignals[i], on_signal);  // as nohup asks
+    if (before_[i].sa_handler != SIG_IGN) handle(kSignals[i], on_signal);  // nohup ignores SIGHUP
   }
 }
 
 StopSignal::~StopSignal() {
   const itimerval off{};
   setitimer(ITIMER_REAL, &off, nullptr);
-  // Else one that comes between here and the end of the process would turn its exit code 75 into 143.
+  // Otherwise a signal between here and the end of the process would turn its exit code 75 into 143.
   if (received() != 0) return;
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }

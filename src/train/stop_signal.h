@@ -1,8 +1,8 @@
 // Requests to stop: SIGTERM, SIGINT, SIGUSR1 or SIGHUP on any rank. Slurm sends one before a time limit or a
 // preemption, a closing terminal sends SIGHUP. The run saves and exits with 75. All ranks see the request at the end of
-// the same step, or of the same micro-batch of an evaluation. The same signal again changes nothing, as schedulers
-// repeat themselves. But a second SIGINT, at least a second after the first, ends the process at once: the user does
-// not want to wait.
+// the same step, or of the same micro-batch of an evaluation. The same signal again changes nothing, since schedulers
+// repeat signals. But a second SIGINT, at least a second after the first, ends the process at once: the user does not
+// want to wait.
 #pragma once
 
 #include <signal.h>
@@ -13,18 +13,18 @@
 
 namespace tokamak {
 
-// Thrown on all ranks where a validation or an evaluation ends because the run is to stop.
+// Thrown on all ranks when a validation or an evaluation ends early because the run must stop.
 struct StopRequested {};
 
 class StopSignal {
  public:
   // Also ignores SIGPIPE: a run must survive a reader of its log that ends first (`| head`, a `tee` ended by Ctrl-C).
   StopSignal();   // catches the signals from here on, but for those that the process was told to ignore
-  ~StopSignal();  // does with them what was done before; where one has come the process is ending, and all stays
+  ~StopSignal();  // restores the handlers, unless a signal has come: then the process is ending
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // From the first signal on the process has so long: then it ends at once, with exit code 6, whatever it is doing.
+  // The process ends at once, with exit code 6, when this time has passed since the first signal.
   void set_deadline(Duration deadline);
 
   int received() const;  // its number, or 0

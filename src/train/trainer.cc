@@ -34,7 +34,7 @@ RunEnd Trainer::run() {
     try {
       end = train(was_done);
     } catch (const SharedError&) {
-      checkpoints_.finish();  // its checkpoint is as good as before, and all ranks are here
+      checkpoints_.finish();  // its checkpoint is still good, and all ranks are here
       throw;
     }
   });
@@ -95,7 +95,7 @@ void Trainer::step() {
   state_.tokens += row.stage->tokens_per_step();
   state_.next_sample += row.stage->sequences;
   records().at_step(step);
-  // A step late, so that the device never waits for the host; the last one at once.
+  // Reads outcomes a step late, so that the device never waits for the host; the last one at once.
   read_outcomes(finished() ? 0 : 1);
 }
 
@@ -124,7 +124,7 @@ void Trainer::report_statistics(int64_t step) {
   if (records().reports()) records().monitor().tensors(step, tensor_records(result.weights), result.seconds);
 }
 
-// In the records, too, where a report finds them: the watchdog has logged them.
+// Writes them to the records, where a report finds them. The watchdog has logged them.
 void Trainer::report_stragglers() {
   if (!options_.stragglers) return;
   for (const Straggler& one : options_.stragglers()) {

@@ -22,11 +22,11 @@ namespace tokamak {
 enum class RunEnd { kDone, kStopped };
 
 struct TrainerOptions {
-  // Takes training.evals (src/eval does), calling `between` between micro-batches. Collective.
+  // Runs training.evals (src/eval implements it), calling `between` between micro-batches. Collective.
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;
   const Sampler* sampler = nullptr;  // of training.samples; outlives the trainer; nullptr: there are none
-  // "KEY: OLD -> NEW" of each key that differs from the config in `checkpoint`; an Error where one may not (src/config
-  // does).
+  // "KEY: OLD -> NEW" of each key that differs from the config in `checkpoint`; an Error if one may not differ
+  // (src/config implements it).
   std::function<std::vector<std::string>(const std::string& saved_config, const std::string& checkpoint)> check_changes;
   int64_t stop_at_step = 0;                            // save and stop after this step, as on a signal; 0: never
   std::function<std::vector<Straggler>()> stragglers;  // found since the last call (Watchdog); empty: no watchdog
@@ -34,8 +34,8 @@ struct TrainerOptions {
 
 class Trainer {
  public:
-  // Collective. Takes the memory and loads or initialises the weights. SharedError if the run cannot start. `world` and
-  // `stop` outlive this.
+  // Collective. Allocates the memory and loads or initialises the weights. SharedError if the run cannot start. `world`
+  // and `stop` outlive this.
   Trainer(World& world, const StopSignal& stop, PreparedRun run, std::unique_ptr<OpenRun> open, TrainerOptions options);
 
   RunEnd run();
@@ -50,11 +50,11 @@ class Trainer {
   void report_ready(int64_t committed_bytes);
   RunEnd train(bool was_done);  // until it is finished, or is to stop
   void step();
-  void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
+  void read_outcomes(int64_t leave);  // reads those of finished steps, except the last `leave`
   void report_statistics(int64_t step);
   void report_stragglers();
 
-  bool evaluate_if_due();  // false where a stop has cut it short
+  bool evaluate_if_due();  // false if a stop has cut it short
   void validate();
   void take_evals();
   void take_samples();
@@ -63,10 +63,10 @@ class Trainer {
 
   int64_t stop_reason();  // a signal's number, kTimeIsOver, or 0; of any rank
   bool should_stop();
-  void stop_between();  // throws StopRequested where the run is to stop
+  void stop_between();  // throws StopRequested if the run must stop
 
-  LoaderOptions loader_options() const;     // from the next sample on
-  bool statistics_due(int64_t step) const;  // of tensors: every so many steps, and at the last one
+  LoaderOptions loader_options() const;     // of a loader that begins with the next sample
+  bool statistics_due(int64_t step) const;  // whether tensor statistics are due; always at the last step
   bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
   bool finished() const { return state_.step >= open_->table.total_steps(); }
   RunRecords& records() { return open_->records; }
@@ -74,7 +74,7 @@ class Trainer {
   const RunConfig& config() const { return run_.config; }
   Engine& engine() { return *run_.planned.engine; }
 
-  Comm& comm_;  // what the ranks agree by
+  Comm& comm_;  // the control group, in which the ranks agree
   const StopSignal& stop_;
   const TrainerOptions options_;
   PreparedRun run_;

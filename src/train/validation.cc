@@ -11,8 +11,8 @@ namespace tokamak {
 namespace {
 
 constexpr double kShareOfTraining = 0.05;
-constexpr double kCostOfForward = 1.0 / 3;  // of a training step's
-constexpr int64_t kFewestSequences = 64;    // of auto
+constexpr double kCostOfForward = 1.0 / 3;  // of a training step's time
+constexpr int64_t kFewestSequences = 64;    // with auto
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-// All sequences of held-out data.
+// Returns the number of sequences of held-out data.
 int64_t all_sequences(const SampleSource& source);
 
 // training.validation_sequences of a run: at most all, the same for any number of ranks. auto: all where that is cheap,

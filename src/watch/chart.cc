@@ -13,7 +13,7 @@ namespace {
 constexpr int kLabelColumns = 11;
 
 struct Range {
-  double low = HUGE_VAL, high = -HUGE_VAL;  // of nothing
+  double low = HUGE_VAL, high = -HUGE_VAL;  // an empty range
   bool is_empty() const { return low > high; }
   void add(double from, double to) {
     low = std::min(low, from);

@@ -24,7 +24,7 @@ char32_t shown(char32_t code) {
   return takes_one_column(code) ? code : U'?';
 }
 
-// A mark at the height of a cell's dots.
+// An ASCII mark at the height of the braille dots.
 char32_t ascii_of_dots(char32_t dots) {
   constexpr char32_t kRows[4] = {0x09, 0x12, 0x24, 0xC0};  // from the top
   int rows = 0;

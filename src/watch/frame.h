@@ -18,7 +18,7 @@ struct Cell {
 
 class Frame {
  public:
-  Frame(int rows, int columns);  // of blanks
+  Frame(int rows, int columns);  // fills all cells with blanks
 
   int rows() const { return rows_; }
   int columns() const { return columns_; }
@@ -39,7 +39,7 @@ class Frame {
   std::vector<Cell> cells_;  // (rows, columns)
 };
 
-// Fields of a row, two blanks apart. A field that does not fit is left out as a whole.
+// Writes fields into a row, two blanks apart. A field that does not fit is left out as a whole.
 class FieldRow {
  public:
   FieldRow(Frame& frame, int row, int column = 0) : frame_(frame), row_(row), column_(column) {}
@@ -50,8 +50,8 @@ class FieldRow {
   int row_, column_;
 };
 
-// Whether the first set one of LC_ALL, LC_CTYPE and LANG names another encoding than UTF-8: "C", "de_DE.ISO-8859-1".
-// With none set, as often over ssh, UTF-8 is assumed.
+// Whether the first of LC_ALL, LC_CTYPE and LANG that is set names no UTF-8 encoding: "C", "de_DE.ISO-8859-1". With
+// none set, as often over ssh, UTF-8 is assumed.
 bool wants_ascii();
 
 int columns_of(std::string_view text);

@@ -26,7 +26,7 @@ struct Shown {
   std::string directory;
   RunView view{};
   std::optional<RunReport> report{};  // of `view`, judged by its life signs; empty: no records and no status.json yet
-  std::string notice{};               // an error with the files, or "reading, 40 %"
+  std::string notice{};               // why the files cannot be read, or "reading, 40 %"
   std::vector<FoundHang> hangs{};
 };
 

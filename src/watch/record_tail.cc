@@ -49,7 +49,7 @@ RecordTail::News RecordTail::poll() {
     take(bytes_of(file, offset_, length), news);
     news.has_more = file.size() - offset_ > 0 && length == most_bytes_;
     news.read_share = file.size() > 0 ? static_cast<double>(offset_) / static_cast<double>(file.size()) : 1;
-  } catch (const Error& error) {  // truncated while it was read, or a server is away: the next call tries again
+  } catch (const Error& error) {  // the file was truncated meanwhile, or a server is away; the next call tries again
     news.trouble = error.what();
   }
   return news;

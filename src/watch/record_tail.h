@@ -1,6 +1,6 @@
 // Reads what another process has appended to a metrics.jsonl since the last call. It polls, since a network file
 // system does not announce changes. It compares the bytes before the last offset, so it detects a truncated or
-// replaced file; a new copy of the same file (rsync) continues.
+// replaced file; a new copy with equal bytes (rsync) is read on.
 #pragma once
 
 #include <cstdint>

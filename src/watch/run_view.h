@@ -1,5 +1,5 @@
-// The state of a watched run, from its records so far: curves, the account of its time, its newest events. A point of a
-// curve takes 50 bytes and other old records are dropped, so a run of weeks fits in memory.
+// The state of a watched run, from its records so far: curves, the account of its time, its newest events. It keeps 50
+// bytes for each point of a curve and drops all else of old records, so a run of weeks fits in memory.
 #pragma once
 
 #include <deque>

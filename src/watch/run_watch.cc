@@ -41,7 +41,7 @@ RunWatch::RunWatch(std::string directory, HoldsLock holds_lock)
 }
 
 bool RunWatch::refresh() {
-  // The lock before the records: a run that ends in between has written its last record by then.
+  // Reads the lock before the records. If the lock is free, the run has already written its last record.
   const std::optional<bool> held = holds_lock_();
   auto& [directory, view, report, notice, hangs] = shown_;
   const RecordTail::News news = tail_.poll();
@@ -61,7 +61,7 @@ bool RunWatch::refresh() {
   return news.has_more;
 }
 
-// The clocks of two machines may differ: once a record has come, only this machine's clock counts.
+// The clocks of two machines may differ: once a record has come, only this machine's clock is used.
 double RunWatch::silent_seconds() const {
   if (shown_.view.account.empty()) return 0;
   if (heard_) return now_seconds() - *heard_;

@@ -23,7 +23,7 @@ class RunWatch {
   bool refresh();  // reads what was appended; true: there is more to read at once
   Frame frame(const Look& look) const { return draw_run(shown_, look); }
 
-  // Until the user quits. `interval`: seconds between reads of the files. Errors as for Screen.
+  // Shows the run until the user quits. `interval`: seconds between reads of the files. Throws errors as Screen() does.
   void follow_in_terminal(double interval);
 
  private:
@@ -32,7 +32,7 @@ class RunWatch {
   Shown shown_;
   HoldsLock holds_lock_;
   RecordTail tail_;
-  std::optional<double> heard_;  // monotonic clock of the newest record that came after the first reading
+  std::optional<double> heard_;  // monotonic time of the newest record since has_caught_up_; empty: none came since
   bool has_caught_up_ = false;
 };
 

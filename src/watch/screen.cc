@@ -80,7 +80,7 @@ Screen::Screen() {
     ::sigaction(signal, &action, nullptr);
     ::sigaddset(&signals, signal);
   }
-  ::sigprocmask(SIG_BLOCK, &signals, &signals_before_);  // delivered only in wait(), so none is missed
+  ::sigprocmask(SIG_BLOCK, &signals, &signals_before_);  // only wait() lets them through, so it sees every signal
   use_tioctl(TRUE);                                      // the terminal's size, not $LINES and $COLUMNS
   terminal_ = newterm(nullptr, stdout, stdin);
   if (terminal_ == nullptr) fail(Kind::kConfig, "watch: the terminal has no full-screen mode", "use --once");
@@ -131,7 +131,7 @@ int Screen::wait(double seconds) {
   if (ready > 0 && (input.revents & POLLIN) == 0) return 'q';  // hung up
   wtimeout(stdscr, 0);
   const int code = wgetch(stdscr);  // KEY_RESIZE after a change of size
-  // Input that is ready but repeatedly has no key is at its end.
+  // If input is repeatedly ready but has no key, it has ended.
   empty_reads_ = code == ERR && ready > 0 ? empty_reads_ + 1 : 0;
   return empty_reads_ > kMostEmptyReads ? 'q' : code == ERR ? kNone : code;
 }

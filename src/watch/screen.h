@@ -18,8 +18,8 @@ class Screen {
   int columns() const;
   void show(const Frame& frame);
 
-  // The key of the user, or kNone after so many seconds. SIGINT and a closed terminal are a 'q'. So are SIGTERM and
-  // SIGHUP, which then end the process when the screen is destroyed.
+  // Returns the user's key, or kNone after so many seconds. It returns 'q' after SIGINT, SIGTERM, SIGHUP or if the
+  // terminal closes. After SIGTERM or SIGHUP, ~Screen() ends the process.
   static constexpr int kNone = -1;
   int wait(double seconds);
 

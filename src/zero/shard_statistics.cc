@@ -19,7 +19,7 @@ ShardStatistics::ShardStatistics(ShardedParameters& parameters, MemoryPlan& plan
       weights_.push_back({flat.param->name, flat.end - flat.begin, pieces_, pieces_});
       for (int64_t at = flat.begin; at < flat.end; ++pieces_) {
         const int64_t rank = at / slice, end = std::min(flat.end, (rank + 1) * slice);
-        // Replicas have the same slices: they share the pieces.
+        // Replicas have the same slices, and divide the pieces among them.
         if (rank == mesh.shard().rank() && pieces_ % mesh.replicas() == mesh.replica()) {
           const int64_t to_shard = slice_begin - rank * slice;
           own_.push_back({pieces_, weight, at + to_shard, end + to_shard});

@@ -1,10 +1,10 @@
 // Statistics of each named weight, its gradient and its update, at the steps that ask for them. Each rank measures the
-// pieces in its slices, replicas share them, and one collective adds all up: each element counts once for any number of
-// ranks. Fused matrices are split by name, as in checkpoints.
+// pieces of weights in its slices; replicas divide the pieces of their slice. One collective adds the results up, so
+// each element counts once for any number of ranks. Fused matrices are split by name, as in checkpoints.
 //
-//   see_gradients()    gradients are reduced and not yet clipped.
-//   see_update()       masters are updated, and gradients() holds their changes (ops.h, AdamW::updates).
-//   take()             the results of the oldest see_update(), in host memory.
+//   see_gradients()    call it when gradients are reduced and not yet clipped.
+//   see_update()       call it when masters are updated, and gradients() holds their changes (ops.h, AdamW::updates).
+//   take()             returns the results of the oldest see_update() not yet taken, in host memory.
 #pragma once
 
 #include <array>
@@ -49,10 +49,10 @@ class ShardStatistics {
 
   struct Result {
     std::vector<WeightStatistics> weights;  // in the order of the table
-    double seconds = 0;                     // of the device, or of a CPU, for all of it
+    double seconds = 0;                     // device time of all its measurements and the collective
   };
   Result take();                     // waits for that step, not for later ones
-  void forget() { taken_ = seen_; }  // results not yet taken
+  void forget() { taken_ = seen_; }  // drops the results not yet taken
 
  private:
   // The part of a weight in one slice. It is contiguous, because weight and slice are.
@@ -66,21 +66,21 @@ class ShardStatistics {
     int64_t elements = 0;
     int64_t first = 0, last = 0;  // its pieces are first .. last - 1
   };
-  static constexpr int64_t kDepth = 2;  // see_update()s not yet taken
+  static constexpr int64_t kDepth = 2;  // the most results of see_update() that are not yet taken
   struct Pending {
-    Tensor values;  // as values_, pinned
+    Tensor values;  // a pinned copy of values_
     std::unique_ptr<Event> arrived;
     std::unique_ptr<Timestamp> begin, paused, resumed, end;
   };
 
   void measure(Measured what, Tensor shard, Stream& compute, Tensor divisor);
-  int64_t values_each() const;  // of Measured
+  int64_t values_each() const;  // the elements of values_ for one of Measured
   Pending& next() { return ring_[seen_ % kDepth]; }
 
   ShardedParameters& parameters_;
   std::vector<Weight> weights_;
   std::vector<Piece> own_;
-  int64_t pieces_ = 0;  // of all ranks
+  int64_t pieces_ = 0;  // the number of pieces of all ranks
   // For each of Measured: the statistics of each piece, then the magnitudes of each weight. One rank fills in a piece,
   // and the others have zeros. So the sum over the ranks also keeps minima and maxima.
   Tensor values_;  // (kMeasured x (pieces kStatistics + weights kMagnitudeBins)) f64

@@ -17,8 +17,8 @@ Decay decay_of(const Unit& unit) {
   return first;
 }
 
-// Whether units of different shapes share buffers: their padding lies in different places. The units of a layer that is
-// several share with embedding and head, too (unit_buffers.h).
+// Whether units of different shapes share buffers: their padding lies in different places. If a layer is several units,
+// these share buffers with embedding and head, too (unit_buffers.h).
 bool shapes_share_buffers(const ParamTable& table) {
   if (table.units_per_layer > 1) return true;
   const Unit* first = nullptr;
@@ -137,7 +137,7 @@ void ShardedParameters::initialize(uint64_t seed, Stream& stream) {
 }
 
 void ShardedParameters::masters_changed(Stream& stream) {
-  wait_gathered(stream);  // they read what is written here
+  wait_gathered(stream);  // gathers read the weights that are written here
   if (options_.compute != DType::kF32) backend_.ops->cast(stream, {.src = master_, .dst = weights_});
   weights_changed();
 }
@@ -149,7 +149,7 @@ void ShardedParameters::weights_changed() {
 std::vector<UpdatePart> ShardedParameters::update_parts() const {
   if (whole() || !options_.policy.overlap) return {{0, shard_elements_, UpdatePart::kAllUnits}};
   std::vector<UpdatePart> parts;
-  for (const bool norms : {true, false}) {  // every unit takes norm weights, so those are taken first
+  for (const bool norms : {true, false}) {  // every layer reads norm weights, so their unit comes first
     for (int64_t u = 0; u < std::ssize(units_); ++u) {
       if ((unit_at(u).kind == UnitKind::kNorms) != norms) continue;
       parts.push_back({slice_begin(u), slice_begin(u) + slice_elements(u), u});
@@ -176,7 +176,7 @@ void ShardedParameters::wait_gathered(Stream& compute) {
 
 void ShardedParameters::gather(int64_t unit, Stream& compute, int64_t keep) {
   UnitBuffers::Buffer& buffer = weight_buffers_->take(unit, keep);
-  // The compute stream wrote the slices (optimizer) and last used the buffer.
+  // Waits for `compute`, where the optimizer wrote the slice and the last user read the buffer.
   Stream& stream = gathers(compute);
   compute.record(*compute_done_);
   stream.wait(*compute_done_);
@@ -237,7 +237,7 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
   return {slice.gradients, Write::kOverwrite};
 }
 
-// Units of other shapes have written between the unit's matrices, and the gradient norm counts that.
+// Units of other shapes have written into the gaps between this unit's matrices, which the gradient norm includes.
 void ShardedParameters::clear_padding(Tensor whole, int64_t unit, Stream& compute) {
   const std::vector<int64_t>& offsets = at(unit).layout.offsets;
   const std::vector<Matrix>& matrices = unit_at(unit).matrices;
@@ -284,7 +284,7 @@ void ShardedParameters::reduce_in_shard_group(int64_t unit, Stream& stream) {
   buffer.users = 0;
 }
 
-// Sums the slice over the replicas, in place: each sums one part and gathers the others.
+// Sums the slice over the replicas, in place: each replica sums one part and gathers the other parts.
 void ShardedParameters::reduce_over_replicas(int64_t unit, Stream& stream) {
   Comm& replicate = mesh_.replicate();
   const Tensor slice = slice_of(grad_, unit), own = distinct(slice);

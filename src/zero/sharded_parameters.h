@@ -6,13 +6,13 @@
 // checked at run time:
 //
 //   begin_step()                       forgets the gradients of the last step
-//   begin_microbatch(last)             whether the gradients that follow are the step's last
+//   begin_microbatch(last)             says whether it is the step's last micro-batch
 //   prefetch(u)                        may start gather(u) early
 //   w = acquire(u) ... release(u)      whole weights, valid in between
 //   g = gradient(u) ... reduce(u)      whole gradient: write it, then reduce it
 //   begin_update(), then updated(u)    the optimizer writes masters and weights, in the order of update_parts()
 //
-// A buffer that still holds the right weights is not gathered again. Gradients are reduced inside the shard group, into
+// A unit that a buffer still holds is not gathered again. Gradients are reduced inside the shard group, into
 // this rank's slice. The last micro-batch then reduces the slice over the replicas. Gathers and reductions run on their
 // own streams, one of each at a time per group; events order them against the compute stream. An updated unit is
 // gathered at once for the next step, unless an earlier unit needs its buffer first. In a shard group of one rank the
@@ -48,10 +48,10 @@ struct ShardRange {
   int64_t begin = 0;  // elements of the shard
   int64_t end = 0;
   Decay decay = Decay::kYes;
-  bool embedding = false;  // the embedding or the head
+  bool embedding = false;  // true if the range is of the embedding or the head
 };
 
-// The range of an update that one call of updated() ends: the slice of a unit, or the shard.
+// A part of the optimizer's update, reported by updated(): the slice of a unit, or the whole shard.
 struct UpdatePart {
   static constexpr int64_t kAllUnits = -1;
   int64_t begin = 0;  // elements of the shard
@@ -74,11 +74,11 @@ class ShardedParameters {
   void weights_changed();
 
   // --- The update of masters and weights by the optimizer.
-  // With overlap: units in the order of the next forward pass, whose gathers overlap the update. Without: the whole
-  // shard.
+  // With overlap, the slices in the order of the next forward pass, whose gathers overlap the update. Without overlap,
+  // the whole shard.
   std::vector<UpdatePart> update_parts() const;
   void begin_update(Stream& compute);                     // before `compute` writes: invalidates gathered weights
-  void updated(const UpdatePart& part, Stream& compute);  // `compute` has written it
+  void updated(const UpdatePart& part, Stream& compute);  // `compute` has written this part
 
   // --- Whole weights. `compute` is the stream that will read them.
   // Does nothing if the only buffers hold a unit in use, or `keep`.
@@ -94,8 +94,8 @@ class ShardedParameters {
     Write write = Write::kOverwrite;   // kOverwrite: contents are undefined; kAccumulate: add
   };
   void begin_step();                                  // forgets the gradients of the last step
-  void begin_microbatch(bool last) { last_ = last; }  // without it, each counts as the last
-  bool last_microbatch() const { return last_; }      // after which the optimizer changes the weights
+  void begin_microbatch(bool last) { last_ = last; }  // without this call, each is the last
+  bool last_microbatch() const { return last_; }      // the optimizer then changes the weights
   // The `write` that gradient() returns for every unit. The setter is for a single rank that replays a graph.
   Write gradient_mode() const { return units_.front().written ? Write::kAccumulate : Write::kOverwrite; }
   void set_gradient_mode(Write write);
@@ -116,7 +116,7 @@ class ShardedParameters {
   Tensor weights() const { return weights_; }  // (shard_elements) compute dtype; the master itself if f32
   int64_t slice_begin(int64_t unit) const { return at(unit).begin; }  // in the shard
   int64_t slice_elements(int64_t unit) const { return at(unit).elements; }
-  // The part of the shard, or of a slice, that this rank counts. Replicas hold equal slices, and each counts one part.
+  // The part of the shard, or of a slice, that this rank sums. Replicas hold equal slices, and each sums one part.
   Tensor distinct(Tensor slice) const;
 
   const ParamTable& table() const { return table_; }
@@ -129,9 +129,9 @@ class ShardedParameters {
     UnitLayout layout;
     int64_t begin = 0, elements = 0;     // of the shard
     std::vector<Tensor> weights = {};    // the whole unit's matrices, where they were last gathered
-    std::vector<Tensor> gradients = {};  // likewise, where they were last written
+    std::vector<Tensor> gradients = {};  // the whole unit's gradients, where they were last written
     bool written = false;                // it has gradients of this step
-    bool complete = false;               // those of all replicas
+    bool complete = false;               // its gradients are summed over all replicas
   };
   const Slice& at(int64_t unit) const { return units_.at(unit); }
   Slice& at(int64_t unit) { return units_.at(unit); }
@@ -143,7 +143,7 @@ class ShardedParameters {
   void gather(int64_t unit, Stream& compute, int64_t keep = UnitBuffers::kNone);
   Stream& gathers(Stream& compute) { return options_.policy.overlap ? *gather_stream_ : compute; }
   Stream& reductions(Stream& compute) { return options_.policy.overlap ? *reduce_stream_ : compute; }
-  Tensor whole_gradient(int64_t unit);  // of this rank
+  Tensor whole_gradient(int64_t unit);  // this rank's, before the reduction
   void clear_padding(Tensor whole, int64_t unit, Stream& compute);
   void reduce_in_shard_group(int64_t unit, Stream& stream);
   void reduce_over_replicas(int64_t unit, Stream& stream);

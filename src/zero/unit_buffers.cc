@@ -22,7 +22,7 @@ UnitBuffers::UnitBuffers(const std::string& group, const ParamTable& table, cons
     }
     return units;
   };
-  // So many buffers, each of which may hold any of these units, and has room for the largest of `sized_by`.
+  // Plans `count` buffers. Each may hold any of `units`, and has room for the largest of `sized_by`.
   const auto add = [&](const std::string& name, const std::vector<size_t>& units, size_t count,
                        const std::vector<size_t>& sized_by) {
     int64_t largest = 0;

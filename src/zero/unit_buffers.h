@@ -1,7 +1,7 @@
 // Persistent buffers for whole units: one for the norms, one for each unit of the first layers, two for other layers.
-// If layers share, so do embedding and head, which are never in use at the same time. Theirs is a buffer of their own
-// or, if a layer is several units, the layers' two. Tracks which unit each buffer holds and whether it is in use;
-// misuse is a bug and throws.
+// If layers share buffers, so do embedding and head, which are never in use at the same time. These two share a buffer
+// of their own or, if a layer is several units, the layers' two. The class tracks which unit each buffer holds and
+// whether it is in use. Misuse is a bug and throws.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +29,15 @@ class UnitBuffers {
   struct Buffer {
     MemoryPlan::Slot slot;
     Tensor tensor;                   // (padded elements)
-    int64_t holds = kNone;           // unit whose contents are (being made) valid
-    int users = 0;                   // acquired and not yet released
-    int64_t last_use = 0;            // by the count of uses: take() gives away the oldest
+    int64_t holds = kNone;           // the unit whose contents are valid, or will be at `filled`
+    int users = 0;                   // how often it was acquired and not yet released
+    int64_t last_use = 0;            // number of that use; take() gives away the least
     std::unique_ptr<Event> filled;   // the contents of `holds` have arrived
     std::unique_ptr<Event> drained;  // the last user has finished
   };
 
   Buffer* find(int64_t unit);  // the buffer that holds the unit, or null
-  Buffer& of(int64_t unit);    // the same, which must exist
+  Buffer& of(int64_t unit);    // find(), but the buffer must exist
   // The buffer that take(unit, keep) would assign; null if all of the unit's buffers are in use or hold `keep`.
   Buffer* available(int64_t unit, int64_t keep = kNone);
   bool has_empty(int64_t unit);  // whether a buffer for it holds nothing

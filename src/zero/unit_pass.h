@@ -19,7 +19,7 @@ class UnitPass {
 
   ShardedParameters& parameters() const { return parameters_; }
   Stream& compute() const { return compute_; }
-  // The whole weights of the current unit, or of the next one, which becomes the current one.
+  // Returns the whole weights of `unit`: the current unit, or the next one, which then becomes the current one.
   const std::vector<Tensor>& use(int64_t unit);
   // Releases the current unit and gathers the next two if there are buffers for them.
   void end();

@@ -1,7 +1,7 @@
 // Attention against the plain formula in float64, its gradient against finite differences of that formula, and both for
 // any cut into documents and any number of threads. Cases with the tag [native] hold for our own kernels, the CPU's
-// among them, and not for cuDNN's. Those read rows of a neighbouring document, times zero, and round by the shape of a
-// plan.
+// among them, and not for cuDNN's. cuDNN reads rows of a neighbouring document, times zero, and rounds as the plan's
+// shape says.
 #include "support.h"
 
 using namespace tokamak;
@@ -37,8 +37,8 @@ struct Problem {
   }
 };
 
-// Sizes around the tiles' 64 tokens and the vectors' 16; groups of 1, 2 and 4; documents of 0 and 1 token; several of
-// one length, a batch to cuDNN.
+// Sizes around the tiles' 64 tokens and the vectors' 16; groups of 1, 2 and 4. Documents of 0 and 1 token, and
+// several documents of one length, which are a batch to cuDNN.
 const std::vector<Problem> kProblems = {
     {{1, 1, 2}, {1}},        {{2, 1, 6}, {37}},          {{4, 1, 6}, {0, 1, 5, 0, 64, 65, 0}},
     {{4, 2, 10}, {2, 1, 3}}, {{1, 1, 16}, {130}, 0.7f},  {{2, 2, 64}, {63, 128, 1}},
@@ -47,7 +47,7 @@ const std::vector<Problem> kProblems = {
     {{2, 1, 256}, {33, 20}},
 };
 
-// For bf16 of 64 and 128 features, which GPUs do on tensor cores: lengths around tiles of 32, 64 and 128 tokens, in
+// bf16 with 64 and 128 features, which GPUs do on tensor cores: lengths around tiles of 32, 64 and 128 tokens, in
 // documents that begin anywhere.
 const std::vector<Problem> kTensorCoreProblems = {
     {{4, 1, 64}, {1, 63, 64, 65, 127, 128, 129, 200}},
@@ -55,7 +55,7 @@ const std::vector<Problem> kTensorCoreProblems = {
     {{4, 1, 128}, {200, 1, 129, 128, 127, 65, 64, 63}},
     {{4, 4, 128}, {95, 32, 0, 97}},
     {{1, 1, 64}, std::vector<int64_t>(45, 2)},
-    // With slots that no document fills, as a recorded micro-batch has them.
+    // With empty documents at the end, as in a captured micro-batch.
     {{4, 2, 64}, {100, 7, 61, 0, 0}},
     {{2, 1, 128}, {131, 70, 0, 3, 0}},
 };
@@ -71,7 +71,7 @@ struct Forward64 {
   Values out, lse;
 };
 
-// Row by row, straight from ops.h.
+// Computes one row after the other by the formulas of ops.h.
 Forward64 forward64(const Problem& p, const Values& qkv) {
   const auto n = static_cast<size_t>(p.tokens()), hq = static_cast<size_t>(p.heads.q_heads),
              dim = static_cast<size_t>(p.heads.head_dim), group = hq / static_cast<size_t>(p.heads.kv_heads),
@@ -103,7 +103,7 @@ Forward64 forward64(const Problem& p, const Values& qkv) {
   return f;
 }
 
-// With out and lse as given (rounded perhaps): dP = dO V^T, dS = P (dP - dO . O), dV = P^T dO, dQ = scale dS K, ...
+// For out and lse as given (maybe rounded): dP = dO V^T, dS = P (dP - dO . O), dV = P^T dO, dQ = scale dS K, ...
 Values backward64(const Problem& p, const Values& qkv, const Values& out, const Values& lse, const Values& dout) {
   const auto n = static_cast<size_t>(p.tokens()), hq = static_cast<size_t>(p.heads.q_heads),
              dim = static_cast<size_t>(p.heads.head_dim), group = hq / static_cast<size_t>(p.heads.kv_heads),

@@ -58,7 +58,7 @@ size_t cache_at(const Problem& p, int64_t slot, int64_t kv, int64_t position, in
   return static_cast<size_t>(((slot * 2 * p.heads.kv_heads + kv) * p.positions + position) * p.heads.head_dim + i);
 }
 
-// Copies keys and values of positions [begin, end) of sequence s to where they belong.
+// Copies keys and values of positions [begin, end) of sequence s to their places in `cache`.
 void fill_cache(const Problem& p, size_t s, int64_t begin, int64_t end, Values& cache) {
   const Values whole = p.whole(s);
   for (int64_t t = begin; t < end; ++t) {
@@ -71,7 +71,7 @@ void fill_cache(const Problem& p, size_t s, int64_t begin, int64_t end, Values& 
   }
 }
 
-// `rubbish`: what the cache holds where no sequence has put anything.
+// `rubbish`: the value of all cache elements that belong to no sequence.
 Inputs inputs_of(const Problem& p, double rubbish) {
   Values qkv, cu = {0}, slots, cached;
   const Shape shape{p.slots, 2 * p.heads.kv_heads, p.positions, p.heads.head_dim};
@@ -107,7 +107,7 @@ HostTensor run(TestBackend& backend, const Problem& p, const Inputs& in) {
   return out;
 }
 
-// Row by row, straight from ops.h, over the sequences without any cache.
+// Computes one row after the other by the formulas of ops.h, over whole sequences without a cache.
 Values attention64(const Problem& p) {
   Values out;
   const int64_t dim = p.heads.head_dim, width = p.heads.qkv_width(), group = p.heads.q_heads / p.heads.kv_heads;
@@ -138,8 +138,8 @@ Values attention64(const Problem& p) {
   return out;
 }
 
-// Decoding (one new token), a few, and prompts. Nothing cached, one token, lengths around 16 lanes and 64 keys. Slots
-// in any order; groups of 1 to 8 heads. Heads of odd and usual sizes, one that no vector divides.
+// New tokens: one (decoding), a few, a prompt. Cached tokens: none, one, numbers around 16 lanes and 64 keys. Slots in
+// any order; groups of 1 to 8 heads. Head sizes: usual ones, and some that no vector divides.
 const std::vector<Problem> kProblems = {
     {{1, 1, 2}, 1, 4, {{0, 0, 1}}},
     {{2, 1, 6}, 3, 40, {{2, 37, 1}, {0, 0, 1}, {1, 16, 1}}},

@@ -12,7 +12,7 @@ struct Problem {
   DType act;
 };
 
-// Rows of no whole vector of 16 bytes and of some; rows that no number of blocks, warps or pieces divides.
+// Widths that are or are not multiples of 16 bytes; numbers of rows that no number of blocks or warps divides.
 const std::vector<Problem> kProblems = {{1, 3, DType::kF32},      {45, 83, DType::kF32},     {45, 83, DType::kBF16},
                                         {257, 131, DType::kF32},  {2100, 136, DType::kBF16}, {2100, 260, DType::kF32},
                                         {4101, 72, DType::kBF16}, {5000, 24, DType::kF32}};
@@ -48,7 +48,7 @@ TEST_CASE("column_sums of many equal terms loses no digits") {
   const HostTensor x(DType::kF32, {5000, 8}, Values(5000 * 8, 0.1f));
   HostTensor sums(DType::kF32, {8});
   cpu.ops().column_sums(*cpu.stream, {x, sums});
-  CHECK(max_relative_error(sums, Values(8, 5000 * static_cast<double>(0.1f))) < 1.5e-6);  // one plain sum: 4e-5 off
+  CHECK(max_relative_error(sums, Values(8, 5000 * static_cast<double>(0.1f))) < 1.5e-6);  // one plain f32 sum: 4e-5 off
 }
 
 TEST_CASE("column_sums accepts a matrix at any alignment") {

@@ -36,17 +36,17 @@ const std::vector<Problem> kProblems = {
     {37, 30, 101, 1e-2f, DType::kBF16},
     {130, 64, 1000, 0, DType::kBF16},
     {50, 16, 33, 1e-3f, DType::kF32, 3, 30.0},
-    {9, 8, 20, 0, DType::kF32, 1},  // no token counts
+    {9, 8, 20, 0, DType::kF32, 1},  // no token has a target
     {300, 6, 65537, 1e-3f},         // more than one chunk of rows
     {300, 6, 65537, 1e-3f, DType::kBF16},
     {4200, 3, 5, 1e-3f},
-    {20, 5, 40004, 1e-3f},  // several vectors a thread
+    {20, 5, 40004, 1e-3f},  // several vectors per thread
     {20, 5, 40004, 1e-3f, DType::kBF16},
     {20, 5, 40008, 1e-3f, DType::kBF16},  // whole vectors of bf16
     {50, 16, 33, 1e-3f, DType::kBF16, 3, 8.0},
 };
 
-// Values, and bounds of what rounding the logits to bf16 changes.
+// Values, and bounds on how much rounding the logits to bf16 changes each of them.
 struct Result64 {
   struct Numbers {
     Values losses, dhidden, dweight;
@@ -88,7 +88,7 @@ Result64 reference64(const Problem& p, const Values& h, const Values& w, const V
       const double probability = std::exp(logits[j] - log_z);
       const double d = probability * factor - (j == target ? 1 : 0);
       const double moved = std::expm1(greatest + rounding * std::abs(logits[j]));
-      const double more = 2 * z_weight * greatest;  // of the factor
+      const double more = 2 * z_weight * greatest;  // change of the factor
       const double dd = probability * (moved * (std::abs(factor) + more) + more);
       for (size_t i = 0; i < c; ++i) {
         r.value.dhidden[t * c + i] += d * w[j * c + i];

@@ -13,7 +13,7 @@ using namespace tokamak::testing;
 TEST_CASE("the CPU gives zeroed, aligned memory, large and small") {
   CpuDevice device;
   for (const int64_t bytes : {int64_t{1}, int64_t{1000}, (int64_t{2} << 20) - 1, (int64_t{5} << 20) + 3}) {
-    for (int repeat = 0; repeat < 2; ++repeat) {  // the second is the first one's memory, perhaps, full of rubbish
+    for (int repeat = 0; repeat < 2; ++repeat) {  // the second may get the first one's memory, not zero
       std::byte* memory = device.allocate(bytes, MemoryKind::kDevice);
       CHECK(reinterpret_cast<uintptr_t>(memory) % 256 == 0);
       CHECK(std::all_of(memory, memory + bytes, [](std::byte b) { return b == std::byte{0}; }));
@@ -87,7 +87,7 @@ TEST_CASE("streams of high priority run beside the caller, each in its order, an
   s.second->wait(*s.event);
   s.second->run_on_host([&] { order.push_back(2); });
   s.second->record(*s.later);
-  CHECK(order.empty());  // the caller comes here before either
+  CHECK(order.empty());  // the caller did not wait for the streams
   s.go_on();
   s.compute->wait(*s.later);
   CHECK(order == std::vector<int>{1, 2});
@@ -99,9 +99,9 @@ TEST_CASE("a wait means the event's last record before it, and one that was neve
   s.compute->wait(*never);
   s.second->record(*s.event);
   s.first->record(*s.later);
-  s.second->wait(*s.event);  // a point of its own
+  s.second->wait(*s.event);  // waits for its own record, not for the first's
   s.compute->wait(*s.event);
-  s.compute->record(*s.event);  // passed at once: the caller has done all that it was given
+  s.compute->record(*s.event);  // reached at once: `compute` runs its work in the caller
   s.second->wait(*s.event);
   bool passed = false;
   s.second->run_on_host([&] { passed = true; });
@@ -117,7 +117,7 @@ TEST_CASE("operations keep a stream's order, wherever it runs") {
   make_cpu_backend().ops->fill(*s.compute, {.x = Tensor(x.data(), DType::kF32, {100}), .value = 1});
   const Backend cpu = make_cpu_backend();
   cpu.ops->fill(*s.first, {.x = Tensor(x.data(), DType::kF32, {100}), .value = 3});
-  CHECK(x[99] == 1);  // held up
+  CHECK(x[99] == 1);  // the first stream is held up
   s.go_on();
   s.first->synchronize();
   CHECK(x[99] == 3);

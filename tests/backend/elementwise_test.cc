@@ -88,7 +88,7 @@ TEST_CASE("random_normal is the RandomStream, at any split and for any number of
     });
     CHECK((part.bytes() == whole.substr(static_cast<size_t>(first) * 4)));
   }
-  const int64_t far = (int64_t{1} << 40) + 3;  // beyond 32 bits of blocks too
+  const int64_t far = (int64_t{1} << 40) + 3;  // the Philox block exceeds 32 bits, too
   const HostTensor actual(DType::kF32, {1024});
   cpu.ops().random_normal(*cpu.stream, {actual, 9, "x", far, 0.5, 0.02});
   CHECK((actual.bytes() == normal_bytes("x", 1024, far)));

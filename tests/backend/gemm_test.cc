@@ -17,7 +17,7 @@ struct Sizes {
 const std::vector<Sizes> kSizes = {{1, 1, 1},    {1, 29, 3},   {37, 1, 5},     {37, 29, 6},   {16, 64, 128},
                                    {65, 33, 17}, {70, 96, 64}, {13, 11, 2101}, {5, 40, 4100}, {129, 257, 100}};
 
-// As in generation, where few rows have a way of their own: sizes around vectors of 4 to 32 terms and blocks of
+// As in generation, where few rows have their own code: sizes around vectors of 4 to 32 terms and blocks of
 // results.
 const std::vector<Sizes> kFewRows = {{1, 16, 32}, {1, 45, 1},   {2, 17, 31},  {3, 50, 33}, {4, 5, 64},  {5, 100, 97},
                                      {6, 33, 15}, {7, 16, 700}, {8, 48, 130}, {8, 3, 63},  {9, 40, 65}, {1, 1000, 769}};

@@ -10,7 +10,7 @@ using namespace tokamak::testing;
 
 namespace {
 
-// As ops.h states the draws.
+// The random word of element i, by the formula of ops.h.
 uint32_t word_of(const AdamW::Rounding& rounding, int64_t i) {
   const auto index = static_cast<uint64_t>(rounding.first + i), step = static_cast<uint64_t>(rounding.step);
   const uint64_t key = mix64(rounding.seed ^ name_hash("adamw"));
@@ -23,7 +23,7 @@ double spacing_at(double x) {  // of bf16, which has 8 significant bits
   return std::ldexp(1.0, std::ilogb(std::max(std::abs(x), 0x1p-126)) - 7);
 }
 
-// The same contents with moments in f32.
+// A copy of `state` with its moments in f32.
 AdamWState widened(const AdamWState& state) {
   AdamWState wide = state;
   wide.exp_avg = HostTensor(DType::kF32, state.exp_avg.shape(), state.exp_avg.values());
@@ -48,7 +48,7 @@ TEST_CASE("AdamW with bf16 moments is AdamW with f32 moments, which then are rou
       expected.updates = wide_updates;
       cpu.ops().adamw(*cpu.stream, args);
       cpu.ops().adamw(*cpu.stream, expected);
-      CHECK((narrow.master.bytes() == wide.master.bytes()));  // by the moments before they are rounded
+      CHECK((narrow.master.bytes() == wide.master.bytes()));  // computed from the moments before rounding
       CHECK((narrow.weights.bytes() == wide.weights.bytes()));
       CHECK((narrow_updates.bytes() == wide_updates.bytes()));
       Values m = wide.exp_avg.values(), v = wide.exp_avg_sq.values();
@@ -121,7 +121,7 @@ TEST_CASE(
   const double five_sigma = 5 * 0x1p-8 * std::sqrt(static_cast<double>(steps) / static_cast<double>(n));
   CHECK(std::abs(mean(s.exp_avg.values()) - (kept + (1 - kept) * std::sqrt(2.0))) < five_sigma);
   CHECK(std::abs(mean(s.exp_avg_sq.values()) - (kept + (1 - kept) * 2)) < five_sigma);
-  CHECK(five_sigma < 0.1 * (1 - kept) * (std::sqrt(2.0) - 1));  // so this can tell
+  CHECK(five_sigma < 0.1 * (1 - kept) * (std::sqrt(2.0) - 1));  // so nearest rounding would fail
 }
 
 TEST_CASE("AdamW's draws differ between seeds, steps, elements and the two moments") {

@@ -1,5 +1,5 @@
-// The seam that every operation passes: arguments that break the contract are refused before anything is touched, and
-// observers see each call.
+// Each public operation (ops.cc) refuses arguments that break the contract before it touches memory. It shows each call
+// to observers.
 #include "backend/timeline.h"
 #include "base/clock.h"
 #include "support.h"

@@ -1,4 +1,4 @@
-// The verdict of a step, and AdamW against torch.optim.AdamW. (With bf16 moments: moments_test.cc.)
+// The decision of a step (ControlStep), and AdamW against torch.optim.AdamW. (With bf16 moments: moments_test.cc.)
 #include "adamw_state.h"
 
 using namespace tokamak;
@@ -39,7 +39,7 @@ TEST_CASE("control_step skips a step whose loss or norm is not finite") {
                                                 {1, 0, 50, kNaN},
                                                 {1, 0, 50, kInf},
                                                 {1, 0, 50, 1e300},  // finite in f64, not in f32
-                                                {0, 0, 0, 0}}) {    // nothing to learn from
+                                                {0, 0, 0, 0}}) {    // no targets
     for (const float max_norm : {0.0f, 1.0f}) {
       const Values control = control_of(sums, max_norm);
       CHECK(control[kApply] == 0);
@@ -99,7 +99,7 @@ TEST_CASE("AdamW forms 1 - beta2 in double") {
   AdamW args = s.args();
   args.beta2 = 0.9999;
   cpu.ops().adamw(*cpu.stream, args);
-  CHECK(s.exp_avg_sq.values()[0] == Approx(1e-4).epsilon(1e-7));  // from an f32 beta2 it is 0.00009999...
+  CHECK(s.exp_avg_sq.values()[0] == Approx(1e-4).epsilon(1e-7));  // an f32 beta2 gives 0.00009999...
 }
 
 TEST_CASE("AdamW changes nothing where the step is not to be applied") {
@@ -205,8 +205,8 @@ TEST_CASE("AdamW in one call is AdamW piece by piece, wherever the pieces end") 
   const int64_t n = 2 * 16384 + 1030;
   const std::vector<std::vector<AdamW::Group>> cuts = {
       {{n, 0.1}},
-      {{1, 0.1}, {2, 0}, {3, 0.3}, {4, 0.1}, {5, 0.2}, {6, 0}, {7, 0.4}, {n, 0.1}},  // inside the vectors of a thread
-      {{64, 0.1}, {64, 0.5}, {16382, 0}, {16382, 0.5}, {n - 3, 0.2}, {n, 0}, {n, 0.5}},  // empty ones
+      {{1, 0.1}, {2, 0}, {3, 0.3}, {4, 0.1}, {5, 0.2}, {6, 0}, {7, 0.4}, {n, 0.1}},  // ends inside a thread's vector
+      {{64, 0.1}, {64, 0.5}, {16382, 0}, {16382, 0.5}, {n - 3, 0.2}, {n, 0}, {n, 0.5}},  // empty groups
       {{0, 0.5}, {16384, 0.1}, {16384 + 77, 0}, {n - 1024, 0.2}, {n, 0}}};
   for (const DType moments : {DType::kF32, DType::kBF16}) {
     const AdamWState start(n, moments);

@@ -14,8 +14,8 @@ struct Problem {
   DType act;
 };
 
-// Heads of less than one 16-byte vector, of one, of as many as a warp holds, of more, and too wide to hold. Numbers of
-// tokens that no number of blocks divides.
+// Head sizes: less than one 16-byte vector, one, as many as a GPU's warp holds in registers, more, and too many for
+// registers. Numbers of tokens that no number of blocks divides.
 const std::vector<Problem> kProblems = {{45, {6, 2, 10}, DType::kF32},   {45, {6, 2, 10}, DType::kBF16},
                                         {600, {3, 3, 8}, DType::kF32},   {301, {4, 1, 64}, DType::kBF16},
                                         {77, {8, 4, 128}, DType::kF32},  {77, {8, 4, 128}, DType::kBF16},
@@ -182,7 +182,7 @@ TEST_CASE("qk_norm_backward is the formula, rounded once, accumulates the weight
 TEST_CASE("qk_norm_backward is the gradient of qk_norm") {
   TestBackend cpu;
   const HeadLayout heads{2, 1, 6};
-  const double eps = 0.5;  // that shows
+  const double eps = 0.5;  // large enough to change the result
   const Inputs in(3, heads, DType::kF32);
   const Values qkv = in.qkv.values(), wq = in.q_weight.values(), wk = in.k_weight.values(), dout = in.dout.values();
   const Values rstd = reference(qkv, wq, wk, heads, eps).rstd;

@@ -61,8 +61,8 @@ Gradients gradients(const Inputs& in, bool with_dresidual) {
   return out;
 }
 
-// Rows of odd widths. Rows of whole 16-byte vectors, which a GPU keeps in 1, 2 or 4 registers of a warp or a block;
-// some just exceed the smaller capacity. Rows too wide for that. Numbers of rows that no number of parts divides.
+// Widths are odd, or whole 16-byte vectors. Each thread of a GPU's warp or block keeps 1, 2 or 4 of these; some widths
+// just exceed a smaller capacity, some exceed all. Numbers of rows are such that no number of parts divides them.
 const std::vector<Problem> kProblems = {{2, 3, DType::kF32},      {45, 83, DType::kF32},   {45, 83, DType::kBF16},
                                         {2100, 131, DType::kF32}, {17, 509, DType::kBF16}, {3, 2051, DType::kBF16},
                                         {3, 64, DType::kBF16},    {4101, 8, DType::kF32},  {2100, 136, DType::kF32},
@@ -190,7 +190,7 @@ TEST_CASE("rmsnorm_backward recomputes rmsnorm's output with the same bits, also
 
 TEST_CASE("rmsnorm_backward is the gradient of rmsnorm") {
   TestBackend cpu(largest());
-  const Problem p{3, 11, DType::kF32, 0.5};  // an eps that shows
+  const Problem p{3, 11, DType::kF32, 0.5};  // eps is large enough to change the result
   const Inputs in(p);
   HostTensor dx(p.act, {p.rows, p.width}), dweight(DType::kF32, {p.width});
   cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, in.rstd, in.dresidual, dx, dweight});

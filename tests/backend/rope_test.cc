@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kTokens = 45, kPositions = 61;
 const HeadLayout kHeads{6, 2, 10};
-// Halves of less than one 16-byte vector, of one, of several, and of more than a GPU's block has threads. More heads
-// than it rotates at once, with a remainder.
+// Half a head is less than one 16-byte vector, one, several, or more than a GPU's block has threads. In some cases a
+// block has more heads than it rotates at once, with a remainder.
 const std::vector<HeadLayout> kLayouts = {kHeads, {5, 5, 16}, {20, 4, 128}, {4, 1, 80}, {40, 8, 48}, {2, 1, 266}};
 
 HostTensor angle_table(int64_t positions, int64_t head_dim) {

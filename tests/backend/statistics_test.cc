@@ -1,4 +1,4 @@
-// Sums over whole tensors: right, in a fixed order, and honest about what is not finite.
+// Sums over whole tensors: they are correct, have a fixed order, and count values that are not finite.
 #include "support.h"
 
 using namespace tokamak;
@@ -9,7 +9,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Sizes around the block of 16384 and beyond 256 blocks, none of them round.
+// Sizes around one block of 16384 elements, and one beyond 256 blocks.
 const std::vector<int64_t> kCounts = {0, 1, 3, 83, 16383, 16385, 100'003, 256 * 16384 + 12'345};
 
 Values statistics_of(TestBackend& cpu, const HostTensor& x) {
@@ -18,7 +18,7 @@ Values statistics_of(TestBackend& cpu, const HostTensor& x) {
   return out.values();
 }
 
-// By the definition of ops.h, from the values in double.
+// Statistics::magnitudes by the definition of ops.h, from the values in double.
 Values expected_magnitudes(const Values& values) {
   Values counts(kMagnitudeBins);
   for (const double x : values) {
@@ -48,7 +48,7 @@ uint64_t checksum_of(TestBackend& cpu, const Tensor& x, uint64_t before = 0) {
   return after;
 }
 
-// By the formula of ops.h.
+// Checksum::sum by the formula of ops.h.
 uint64_t expected_checksum(const std::string& bytes, size_t size) {
   uint64_t sum = 0;
   for (size_t i = 0; i * size < bytes.size(); ++i) {

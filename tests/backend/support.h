@@ -1,6 +1,6 @@
 // Shared by tests of operations: tensors that own their memory, reproducible contents, float64 copies, relative errors,
-// finite differences, and the backend under test. References are always float64. The same cases run on every backend,
-// which the program defines that they are linked into (under_test.h).
+// finite differences, and the backend under test. References are always float64. The same cases run on every backend:
+// each program that links them defines its own (under_test.h).
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ void with_type(DType dtype, const Body& body) {
   body(int32_t{});
 }
 
-// The backend under test, one a process: cuDNN compiles its plans once in it. The stream has every copy and operation,
-// so they come in the order in which a case calls them.
+// The backend under test: one per process, so that cuDNN compiles its plans once. All copies and operations are on one
+// stream, so they run in the order in which a case calls them.
 struct UnderTest {
   Backend backend = make_backend_under_test();
   std::unique_ptr<Stream> stream = backend.device->make_stream();
@@ -45,11 +45,11 @@ struct UnderTest {
   int64_t workspace_bytes = 0;
 };
 inline UnderTest& under_test() {
-  static UnderTest& instance = *std::make_unique<UnderTest>().release();  // the device's library may end before statics
+  static UnderTest& instance = *std::make_unique<UnderTest>().release();  // the device's library may be gone
   return instance;
 }
 
-// Between the device's memory, which the host may not be able to touch, and the host's.
+// Copies between host memory and the device's memory, which the host may be unable to touch.
 inline std::string bytes_of(const Tensor& tensor) {
   std::string out(tensor ? static_cast<size_t>(tensor.bytes()) : 0, '\0');
   if (!out.empty()) under_test().backend.device->copy_to_host(*under_test().stream, tensor, out.data());
@@ -141,7 +141,7 @@ class HostTensor {
   Tensor view_;
 };
 
-// Normal deviates times `scale`, rounded to dtype; another `name`, other values.
+// Normal deviates times `scale`, rounded to dtype. Different names give different values.
 inline HostTensor random_tensor(DType dtype, Shape shape, const std::string& name, double scale = 1.0) {
   const RandomStream stream(1234, name);
   Values values(static_cast<size_t>(shape.count()));
@@ -231,7 +231,7 @@ inline double dot(const Values& x, const Values& weights) {
 struct TestBackend {
   explicit TestBackend(const Workload& largest = small_workload()) {
     UnderTest& all = under_test();
-    // oneDNN's kernels are compiled for a number of threads: another number has operations of its own.
+    // oneDNN's kernels are compiled for a number of threads: each number gets new operations.
     if (std::exchange(all.threads, thread_count()) != thread_count()) all.backend.ops = make_backend_under_test().ops;
     const Shape shape = {(ops().workspace_bytes(largest) + 3) / 4};
     if (all.workspace_bytes < 4 * shape.count()) {
@@ -240,7 +240,7 @@ struct TestBackend {
       all.workspace_bytes = 4 * shape.count();
       all.workspace = all.backend.device->allocate(all.workspace_bytes, MemoryKind::kDevice);
       workspace = Tensor(all.workspace, DType::kF32, shape);
-      write_bytes(workspace, std::string(static_cast<size_t>(workspace.bytes()), '\xFF'));  // NaN: as good as any
+      write_bytes(workspace, std::string(static_cast<size_t>(workspace.bytes()), '\xFF'));  // any value would do
     }
     workspace = Tensor(all.workspace, DType::kF32, shape);
     ops().bind_workspace(workspace);
@@ -262,7 +262,7 @@ struct TestBackend {
   Tensor workspace;
 };
 
-// The number of threads for the life of this object.
+// Sets the number of threads for the lifetime of this object.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(thread_count()) { set_thread_count(threads); }

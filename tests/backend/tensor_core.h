@@ -16,7 +16,7 @@ struct TensorCore {
 };
 inline constexpr TensorCore kAmpere = {8, 1}, kHopper = {16, 2};
 
-// `x` without what is below 2^lowest: rounded towards zero.
+// `x` without its bits below 2^lowest: rounded towards zero.
 inline double truncated(double x, int lowest) { return std::ldexp(std::trunc(std::ldexp(x, -lowest)), lowest); }
 
 inline double sum_by_tensor_core(std::span<const double> products, const TensorCore& core) {

@@ -1,4 +1,4 @@
-// Which backend the cases run on: defined once in each program that they are linked into.
+// The backend that the cases run on. Each program that links them defines it once.
 #pragma once
 
 #include "backend/backend.h"

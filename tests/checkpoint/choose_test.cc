@@ -11,7 +11,7 @@ using Catch::Contains;
 
 namespace {
 
-// Checkpoints of steps 10, 20 and 30.
+// Writes checkpoints of steps 10, 20 and 30.
 void write_three(const std::string& directory) {
   ToyRun run(directory);
   for (const int64_t step : {10, 20, 30}) REQUIRE(run.save(step).committed);

@@ -25,7 +25,7 @@ namespace {
 struct PendingName {
   enum class Kind { kFile, kDirectory, kRename } kind;
   std::string path;
-  std::string before;  // of a rename
+  std::string before;  // the old path of a rename
 };
 
 struct State {
@@ -33,7 +33,7 @@ struct State {
   FaultPlan plan;
   std::vector<std::string> operations;
   std::map<int, std::string> paths;      // of open descriptors
-  std::set<int> writable;                // descriptors whose close can tell of lost data
+  std::set<int> writable;                // descriptors whose close can report lost data
   std::map<std::string, bool> unsynced;  // files with data that fsync has not seen
   std::vector<PendingName> pending;
   std::function<void()> before_flock;
@@ -41,7 +41,7 @@ struct State {
   std::function<void()> before_rename;
 };
 
-// Ranks may be threads. Recursive, since what is done before a lock is asked for is file operations, too.
+// Ranks may be threads. Recursive, since the action of before_next_flock() performs file operations, too.
 std::recursive_mutex& turn() {
   static std::recursive_mutex mutex;
   return mutex;
@@ -77,14 +77,14 @@ void lose_power(bool names_too) {
         }
       } else {
         std::error_code ignored;
-        std::filesystem::remove_all(name->path, ignored);  // a directory takes what is in it along
+        std::filesystem::remove_all(name->path, ignored);  // also what a directory holds
       }
     }
   }
   die();
 }
 
-// Notes an operation. True: it must fail, errno is set. `half`: a write must take half.
+// Records an operation. Returns true, with errno set, if it must fail. Sets `half` if a write must take half.
 bool strike(const std::string& what, const std::string& path, bool* half = nullptr) {
   State& s = state();
   if (!s.armed || path.rfind(s.plan.under, 0) != 0) return false;
@@ -223,7 +223,7 @@ int close(int fd) {
   return -1;
 }
 
-// Under its C name it would hide the constructor of struct flock.
+// A function called flock would hide the constructor of struct flock.
 int flock_of_test(int fd, int operation) noexcept __asm__("flock");
 int flock_of_test(int fd, int operation) noexcept {
   const std::lock_guard lock(turn());
@@ -236,7 +236,7 @@ int rename(const char* from, const char* to) noexcept {
     std::unique_lock lock(turn());
     const bool now = state().before_rename && --state().renames_left == 0;
     const std::function<void()> action = now ? std::exchange(state().before_rename, nullptr) : nullptr;
-    lock.unlock();  // the action may have threads of its own
+    lock.unlock();  // threads of the action may need the lock
     if (action) action();
   }
   const std::lock_guard lock(turn());
@@ -261,7 +261,7 @@ int unlink(const char* path) noexcept {
   return static_cast<int>(::syscall(SYS_unlink, path));
 }
 
-// std::filesystem::remove_all uses descriptors of directories; their names are in /proc.
+// std::filesystem::remove_all passes a directory's descriptor; /proc has the directory's name.
 int unlinkat(int directory, const char* name, int flags) noexcept {
   const std::lock_guard lock(turn());
   std::string path = name;

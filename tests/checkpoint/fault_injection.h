@@ -1,4 +1,4 @@
-// The disk in the hands of a test. This program's own open, write, fsync, rename and so on replace the C library's, for
+// Lets a test make the disk fail. This program's own open, write, fsync, rename and so on replace the C library's, for
 // our code and for std::filesystem. The k-th operation below a directory can fail. It can also be the last one of the
 // process or the machine.
 #pragma once
@@ -11,7 +11,7 @@
 namespace tokamak {
 
 enum class Fault {
-  kNone,        // only count
+  kNone,        // count operations only
   kError,       // the operation fails with `error` and has no effect
   kShortWrite,  // a write takes half of its bytes
   kKill,        // the process dies before the operation
@@ -21,7 +21,7 @@ enum class Fault {
 };
 
 struct FaultPlan {
-  std::string under;  // operations on paths that begin so
+  std::string under;  // operations on paths that begin with it
   Fault fault = Fault::kNone;
   int64_t at = 0;  // which operation, from 1
   int error = 0;   // errno of kError

@@ -1,5 +1,5 @@
 // Every operation of a save, one after another, is the one that fails, or the last one before a kill or a power loss.
-// After any of them: what had been reported as committed is there, and whatever is there is whole.
+// After each, every checkpoint that was reported as committed exists, and every existing one is whole.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ class Reported {
   int64_t* step_;
 };
 
-// A process that starts in `store`, saves steps 10, 20 and 30, and may not live to see the end. True if it does.
+// Forks a process that starts in `store` and saves steps 10, 20 and 30. Returns false if it dies before the end.
 bool run_child(const std::string& store, const FaultPlan& plan, Reported& reported) {
   reported.set(0);
   const pid_t child = ::fork();
@@ -71,10 +71,10 @@ void check_what_is_left(const std::string& store, int64_t reported) {
   REQUIRE(CheckpointStore(store).disposable().empty());
 }
 
-// As a run's: neither it nor the directory above is there before the first start.
+// A path such as a run's: neither it nor its parent directory exists before the first start.
 std::string store_in(const TempDir& dir) { return dir.file("run/c"); }
 
-// The operations of such a process that is left alone.
+// Returns the operations of run_child() without a fault.
 std::vector<std::string> clean_trace() {
   const TempDir dir;
   arm({dir.path(), Fault::kNone, 0, 0});
@@ -84,7 +84,7 @@ std::vector<std::string> clean_trace() {
   return operations();
 }
 
-// `fault` at every operation that it can strike; returns how many those are.
+// Injects `fault` at each operation that it can hit, in turn. Returns the number of these operations.
 int64_t sweep(Fault fault) {
   CapturedLog quiet;
   Reported reported;
@@ -144,7 +144,7 @@ TEST_CASE("any operation of a save may fail: it is refused or committed, and the
       const std::vector<std::string> trace = operations();
       struck = static_cast<int64_t>(trace.size()) >= at;
       INFO(error << " at operation " << at << ": " << (struck ? trace[static_cast<size_t>(at) - 1] : "none"));
-      // Nothing up to the sync of the rename may be taken lightly, or tried again; what comes after is only tidying up.
+      // An error up to the sync of the rename must refuse the save; later operations only tidy up.
       const std::string last = "fsync " + store;
       const bool before_commit =
           struck && std::find(trace.begin(), trace.begin() + at - 1, last) == trace.begin() + at - 1;
@@ -212,7 +212,7 @@ TEST_CASE("what an earlier start left unfinished loses its name before the first
   const ToyRun run(store, toy_setup(0, "auto", "toy.2"));
   disarm();
   const std::vector<std::string> trace = operations();
-  // Else its writer, if it lives, could give half of the files the name of a checkpoint.
+  // Otherwise its writer, if alive, could give half of the files the name of a checkpoint.
   index_of(trace, "rename " + unfinished);
   CHECK(std::none_of(trace.begin(), trace.end(),
                      [&](const std::string& operation) { return starts_with(operation, "unlinkat " + unfinished); }));
@@ -251,8 +251,8 @@ TEST_CASE("a stale writer that thaws anywhere after it has looked at the fence t
       ToyRun before(store);
       for (const int64_t step : {10, 20, 30}) REQUIRE(before.save(step).committed);
     }
-    // It was sent back to step 10 and saves step 15: steps 20 and 30 are to be set aside. It stalls before its `at`-th
-    // rename, for as long as it takes a new start of the job to take over and to save steps 15, 20 and 30.
+    // The stale run goes back to step 10 and saves step 15, so it sets aside steps 20 and 30. It stalls before its
+    // `at`-th rename until a new start of the job has taken over and saved steps 15, 20 and 30.
     ToyRun stale(store, start_of_job(0, store + "/step-00000010"));
     std::optional<ToyRun> successor;
     before_rename(at, [&] {

@@ -46,7 +46,7 @@ TEST_CASE("verify names each file, right or not, of all checkpoints, and then fa
   truncate_by_one(dir.file("c/step-00000010/") + kOnlyFile);
   lines.clear();
   CHECK_THROWS_WITH(verify_checkpoints(dir.file("c"), collect), Contains("step-00000010") && Contains("step-00000020"));
-  REQUIRE(lines.size() == 3);  // the size is a problem of the manifest's
+  REQUIRE(lines.size() == 3);  // open() finds the wrong size, so that checkpoint has one line
   CHECK_THAT(lines[2], Contains("step-00000020/" + kOnlyFile + " is damaged"));
   run.save(30);
   CHECK_NOTHROW(verify_checkpoints(dir.file("c/step-00000030/"), collect));

@@ -48,7 +48,7 @@ TEST_CASE("what a start would wait for is told without waiting, and takes nothin
     held.claim();
     CHECK_THAT(run_in_the_way(dir.path(), other),
                Contains("incarnation a, job 7, requeues 0, attempt 0, ") && Contains("pid "));
-    CHECK(run_in_the_way(dir.path(), {.id = "b", .job = "7", .requeues = 1}).empty());  // it would take over
+    CHECK(run_in_the_way(dir.path(), {.id = "b", .job = "7", .requeues = 1}).empty());  // b would take over
   }
   CHECK(run_in_the_way(dir.path(), other).empty());
   DirectoryLock(dir.path(), other, 0.0).claim();
@@ -83,7 +83,7 @@ TEST_CASE("whether a process holds the lock is seen from outside, on its own hos
   char byte = 0;
   REQUIRE(::read(ready[0], &byte, 1) == 1);
   CHECK(is_locked(dir.path()) == true);
-  CHECK(is_locked(dir.path()) == true);  // looking changes nothing
+  CHECK(is_locked(dir.path()) == true);  // a look at the lock does not take it
   CHECK_THROWS_WITH(DirectoryLock(dir.path(), Incarnation{.id = "b"}, 0.0), Contains("another run"));
   ::kill(holder, SIGKILL);
   REQUIRE(::waitpid(holder, nullptr, 0) == holder);
@@ -153,7 +153,7 @@ TEST_CASE("of one job's starts only a later one takes the directory from a holde
   CHECK(!start("8", 1, 0).follows(start("7", 0, 0)));
   CHECK(!start("", 1, 0).follows(start("", 0, 0)));
 
-  // Two srun of one job on one directory: neither is later.
+  // Two srun commands of one job use one directory, and neither is a later start.
   const TempDir dir;
   auto setup = toy_setup();
   setup.incarnation = start("7", 0, 0);

@@ -35,7 +35,7 @@ std::string error_of(const std::string& text) {
   }
 }
 
-// The example with one part of its text replaced, and a checksum that agrees.
+// Returns the error for the example with one part of its text replaced, and a checksum that agrees.
 std::string error_with(const std::string& from, const std::string& to) {
   std::string text = encode_manifest(example());
   const size_t at = text.find(from);

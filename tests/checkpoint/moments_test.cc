@@ -1,4 +1,4 @@
-// Moments in BF16: what a checkpoint holds, and what a run of the other dtype loads from it.
+// Moments in BF16: what a checkpoint has, and what a run with the other moment dtype loads from it.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -13,7 +13,7 @@ using Catch::Contains;
 
 namespace {
 
-// The toy model's slices of one rank, moments in `dtype`; every element of every kind has a value of its own.
+// The toy model's slices of one rank, with moments in `dtype`. Each element of each kind has a different value.
 class State {
  public:
   State(ShardPlace place, DType dtype, std::vector<std::string> kinds = toy_kinds(), DType master = DType::kF32,
@@ -45,7 +45,7 @@ class State {
     return static_cast<float>(mix64(key + static_cast<uint64_t>(element))) * 0x1p-64f - 0.5f;
   }
 
-  // Padding is zero. `stored`: what the checkpoint has made of a moment before.
+  // Padding is zero. `stored` is the dtype in which the checkpoint has stored the moments.
   void fill(DType stored) {
     each([&](const std::string& kind, Tensor slice, int64_t at, float value) {
       const float kept = kind != "master" && stored == DType::kBF16 ? to_float(bf16(value)) : value;
@@ -92,7 +92,7 @@ void save(const std::string& directory, State& state, int64_t step) {
 
 std::string path_of(const TempDir& dir, DType dtype) { return dir.file(std::string(name_of(dtype))); }
 
-// The log of a load by one rank.
+// Returns the log of a load by one rank.
 std::string said_by_load(const std::string& step, State& state) {
   const auto comm = make_single_comm();
   CheckpointReader reader = CheckpointReader::open(step);

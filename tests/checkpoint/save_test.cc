@@ -18,7 +18,7 @@ namespace {
 
 std::vector<int64_t> steps_in(const std::string& directory) { return CheckpointStore(directory).steps(); }
 
-// Files may grow to this size and no further (EFBIG, as ENOSPC would come in the middle of a write).
+// Files can grow only to this size. Then writes fail with EFBIG, in the middle of a file as with ENOSPC.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -199,7 +199,7 @@ TEST_CASE("a link in the store is unlinked, never entered: what it leads to stay
   ToyRun run(store, toy_setup(1, "auto", "toy.2"));
   CHECK(list_directory(store, Kind::kBug) == std::vector<std::string>{".lock", "step-00000010"});
   CHECK(list_directory(victim, Kind::kBug) == std::vector<std::string>{".lock", "step-00000020"});
-  // In the way of a save that is to come.
+  // The link has the name of a later save's directory.
   std::filesystem::create_symlink(victim, store + "/step-00000030.tmp-toy.2");
   CHECK(run.save(30).committed);
   CHECK(steps_in(victim) == std::vector<int64_t>{20});
@@ -265,7 +265,7 @@ TEST_CASE("a full file system is noticed before anything is written") {
     CapturedLog captured;
     ToyRun run(store);
     REQUIRE(run.save(10).committed);
-    // Three pages are left: weights and moments would fit, with a fifth more they would not.
+    // Three pages are left over. Weights and moments fit, but not the 1.2 times that a save requires.
     const int64_t bytes = free_bytes(store, Kind::kBug) - 3 * 4096;
     write_text_atomically(store + "/filler", std::string(static_cast<size_t>(bytes), ' '), Kind::kBug);
     const auto before = contents_of(store);
@@ -308,7 +308,7 @@ TEST_CASE("a save runs beside training, which may change everything but the copy
 }
 
 TEST_CASE("slices whose memory lies in several places are saved and loaded as those in one") {
-  // Cuts within a matrix, between matrices and in the padding.
+  // Cuts slices within a matrix, between matrices and in the padding.
   const auto cut = [](std::vector<UnitSlices> units) {
     for (UnitSlices& unit : units) {
       for (KindSlice& slice : unit.slices) {

@@ -1,4 +1,4 @@
-// A snapshot's memory: pieces in a thread, and who waits for which. Run by the thread sanitizer, too.
+// A snapshot's memory: a thread allocates pieces, and callers wait for them. The thread sanitizer runs it, too.
 #include "checkpoint/snapshot_memory.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ using Catch::Contains;
 
 namespace {
 
-// Gives out as many pieces as `allowed` says, or refuses from one on.
+// Allocates as many pieces as `allowed` says, or refuses all from a given one on.
 class Gated : public Allocator {
  public:
   std::byte* allocate(int64_t bytes, MemoryKind kind) override {
@@ -69,7 +69,7 @@ SnapshotMemory::Options in_pieces(int64_t elements) {
   return {.bytes = 4 * elements, .piece_bytes = 400, .hint = "what would help"};
 }
 
-// Elements [begin, end) as far as they lie in one piece.
+// Returns elements [begin, end), as far as they are in the piece of `begin`.
 std::span<float> part_of(SnapshotMemory& memory, int64_t begin, int64_t end) {
   const std::span<std::byte> bytes = memory.part(4 * begin, 4 * end);
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / 4};
@@ -129,7 +129,7 @@ TEST_CASE("a part waits for its own piece, and for no later one") {
   allocator.allow(1);
   SnapshotMemory memory(allocator, in_pieces(250));
   const OpenedAtEnd opened(allocator);
-  CHECK(part_of(memory, 20, 250).size() == 80);  // while the second piece is not there
+  CHECK(part_of(memory, 20, 250).size() == 80);  // although the second piece is not allocated
   memory.expect_no_error();
   std::promise<void> asks;
   std::future<int64_t> second = std::async(std::launch::async, [&] {
@@ -168,7 +168,7 @@ TEST_CASE("memory that is refused is an error with the bytes and what would help
     }
     return Error(Kind::kBug, "no error");
   };
-  CHECK(part_of(memory, 0, 250).size() == 100);  // what is there
+  CHECK(part_of(memory, 0, 250).size() == 100);  // the first piece, which is allocated
   for (const Error& error :
        {error_of([&] { part_of(memory, 100, 250); }), error_of([&] { part_of(memory, 249, 250); }),
         error_of([&] { memory.expect_no_error(); }), error_of([&] { memory.expect_no_error(); })}) {

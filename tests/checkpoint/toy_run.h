@@ -27,7 +27,7 @@ inline SaveOutcome save_and_wait(Checkpointer& checkpointer, int64_t step, const
   return checkpointer.finish_save();
 }
 
-// From start to end of a process: what it resumed, and its saves.
+// A process from start to end: what it has resumed, and its saves.
 class ToyRun {
  public:
   explicit ToyRun(const std::string& directory, Checkpointer::Setup setup = toy_setup())

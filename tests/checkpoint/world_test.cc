@@ -1,4 +1,4 @@
-// Checkpoints among ranks: saved by four, loaded by any number; one rank's trouble is everyone's.
+// Checkpoints among ranks. Any number of ranks loads what four have saved, and all ranks get one rank's error.
 #include <catch2/catch.hpp>
 #include <exception>
 
@@ -13,7 +13,7 @@ using Catch::Contains;
 
 namespace {
 
-// One directory for all ranks; they leave it together.
+// One directory for all ranks, which is removed when all ranks have finished with it.
 class SharedDir {
  public:
   explicit SharedDir(Comm& comm) : comm_(comm) {
@@ -64,7 +64,7 @@ void on_rank_zero(Comm& comm, const Change& change) {
   comm.barrier();
 }
 
-// By all ranks: which step a start of `comm` finds, and whether every rank has what was saved.
+// Collective: returns the step that a start on `comm` resumes from. Checks that each rank has what was saved.
 int64_t resumed_step(Comm& comm, const std::string& store, const std::string& id) {
   Checkpointer checkpointer(comm, store, toy_setup(0, "auto", id));
   auto reader = checkpointer.resume();
@@ -92,7 +92,7 @@ RANKS_CASE("what all ranks saved is loaded by any number of ranks, to the bit") 
   CheckpointReader reader = CheckpointReader::open(store + "/step-00000010");
   CHECK(reader.manifest().world_size == comm.size());
   CHECK(static_cast<int>(reader.manifest().files.size()) == comm.size());
-  // A world of one rank here, and the slices of worlds of any size there.
+  // The reading world has one rank; the saved slices are those of a world of any size.
   const auto alone = make_single_comm();
   for (int count = 1; count <= 9; ++count) {
     for (int index = 0; index < count; ++index) {
@@ -217,7 +217,7 @@ RANKS_CASE("a disk that is full on one rank refuses the save on all, and trainin
   WarningsOfRanks captured(comm);
   const int full = comm.size() - 1;
   const std::string file = store + "/step-00000020.tmp-toy.1/" + shard_file_name(full, comm.size());
-  // The first operation on it makes the file, the second writes.
+  // The first operation on the file creates it, the second writes to it.
   on_rank_zero(comm, [&] { arm({.under = file, .fault = Fault::kError, .at = 2, .error = ENOSPC}); });
   const SaveOutcome outcome = save(checkpointer, state, 20);
   on_rank_zero(comm, [] { disarm(); });

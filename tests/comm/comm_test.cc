@@ -24,7 +24,7 @@ Tensor view(std::vector<T>& values) {
   return {values.data(), DTypeOf<T>::kValue, Shape{static_cast<int64_t>(values.size())}};
 }
 
-// In the scratch that is asked for, and not a byte more.
+// Calls reduce_scatter with exactly as much scratch as scratch_elements() asks for.
 void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType dtype) {
   NoStream stream;
   const int64_t elements = comm.scratch_elements(slice.count(), dtype), bytes = elements * size_of(dtype);
@@ -35,7 +35,7 @@ void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType dtype) {
   CHECK(std::count(scratch.begin() + bytes, scratch.end(), 'x') == 64);
 }
 
-// Processor time of this thread alone: a machine that is busy otherwise does not change it.
+// Returns the processor time of this thread alone, which does not depend on other load of the machine.
 double processor_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -119,7 +119,7 @@ RANKS_CASE("reduce_scatter sums long slices in several rounds", "[large]") {
 
 RANKS_CASE("a group that only plans has the scratch that the ranks work in, and they work in nothing else") {
   Comm& comm = world.comm();
-  if (comm.size() == 1) return;  // alone nothing is reduced
+  if (comm.size() == 1) return;  // one rank reduces nothing
   const auto planned = make_plan_comm(comm.size(), *make_cpu_backend().device);
   for (const int64_t slice : {int64_t{32}, int64_t{3} << 20}) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
@@ -141,8 +141,8 @@ RANKS_CASE("collectives refuse tensors that break their contract, on every rank 
   std::vector<bf16> narrow(64);
   std::vector<int32_t> whole(4);
   CHECK_THROWS_AS(comm.all_gather(stream, view(short_slice), view(full)), Error);  // slices of another length
-  CHECK_THROWS_AS(comm.all_gather(stream, view(narrow), view(full)), Error);       // of another type
-  CHECK_THROWS_AS(comm.all_gather(stream, view(odd), view(odd_full)), Error);      // not of 64 bytes
+  CHECK_THROWS_AS(comm.all_gather(stream, view(narrow), view(full)), Error);       // of another dtype
+  CHECK_THROWS_AS(comm.all_gather(stream, view(odd), view(odd_full)), Error);      // no multiple of 64 bytes
   CHECK_THROWS_AS(comm.reduce_scatter(stream, {.full = view(full), .slice = view(narrow)}), Error);
   CHECK_THROWS_AS(comm.reduce_scatter(stream, {.full = view(short_full), .slice = view(short_slice)}),
                   Error);  // in bf16
@@ -202,7 +202,7 @@ RANKS_CASE("sums are formed in f32 in the order of the ranks, to the bit") {
   Comm& comm = world.comm();
   NoStream stream;
   constexpr int64_t kSlice = 96;
-  // Contributions of very different sizes, so that another order or a wider sum shows.
+  // Contributions of very different sizes, so that a sum in another order or a wider type has other bits.
   const auto contribution = [](int64_t i, int rank) {
     return std::ldexp(1.0f + 0.37f * static_cast<float>(i % 11), rank * 5 % 13);
   };
@@ -276,7 +276,7 @@ RANKS_CASE("gathers and reductions on streams of their own neither wait for each
       gathers->synchronize();
       reduce();
     }
-    const int64_t highest = comm.max(comm.rank());  // while they are under way
+    const int64_t highest = comm.max(comm.rank());  // while gather and reductions are under way
     gathers->synchronize();
     reductions->synchronize();
     CHECK(highest == comm.size() - 1);

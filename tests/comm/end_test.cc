@@ -1,4 +1,4 @@
-// How a run ends when one rank does. Hidden: each case ends every process; the exit codes are what is tested
+// How a run ends when one rank does. The cases are hidden, since each ends every process; ctest checks the exit codes
 // (CMakeLists.txt). One rank waits for the one that ends, another computes and calls nothing.
 #include <signal.h>
 

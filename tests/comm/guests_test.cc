@@ -1,4 +1,4 @@
-// Strangers at a port cost limited time, memory and descriptors, and a rank comes in past them all.
+// Strangers at a port cost limited time, memory and descriptors, and a rank can join in spite of them.
 #include "comm/guests.h"
 
 #include <sys/resource.h>
@@ -37,7 +37,7 @@ class Port {
     return rank;
   }
 
-  // Serves until it holds, or for 20 s. Returns the seconds.
+  // Serves until the condition holds, or for 20 s. Returns the seconds that this took.
   template <class Condition>
   double serve_until(const Condition& holds) {
     const Stopwatch watch;
@@ -48,7 +48,7 @@ class Port {
     return watch.seconds();
   }
 
-  size_t heard() const { return guests_.sockets().size() - 1; }  // the listener is one
+  size_t heard() const { return guests_.sockets().size() - 1; }  // the listener is one of the sockets
   const std::string& welcomed() const { return welcomed_; }
 
  private:

@@ -19,7 +19,7 @@ ProcessLaunch launch(const Set& set) {
   });
 }
 
-// The refusal of a launch with these variables; its kind must be the config's.
+// Returns the error of a launch with these variables, which must be an Error(kConfig).
 std::string refusal(const Set& set) {
   try {
     launch(set);
@@ -32,7 +32,7 @@ std::string refusal(const Set& set) {
 
 const Set kVariables = {{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}};
 
-// As Slurm 22.05 sets them for srun --mpi=none -N2 --ntasks-per-node=2, and for the script of sbatch.
+// Variables as Slurm 22.05 sets them for srun --mpi=none -N2 --ntasks-per-node=2, and for the script of sbatch.
 const Set kStep = {{"SLURM_JOB_ID", "4711"},
                    {"SLURM_JOB_NODELIST", "n[1-4]"},
                    {"SLURM_LOCALID", "1"},
@@ -87,7 +87,7 @@ TEST_CASE("RANK and WORLD_SIZE make a rank that meets the others at MASTER_ADDR:
   const ProcessLaunch local = launch(with(kVariables, {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}}));
   CHECK(local.local_rank == 0);
   CHECK(local.local_size == 2);
-  CHECK(launch(with(kStep, kVariables)).rank == 2);  // said by hand, so stronger than Slurm's
+  CHECK(launch(with(kStep, kVariables)).rank == 2);  // RANK is set by hand, so it overrides Slurm's
 }
 
 TEST_CASE("a step of srun without PMIx meets at its first node, on a port of its own") {
@@ -136,7 +136,7 @@ TEST_CASE("a step that Slurm's variables describe by halves is refused, not run 
 
 TEST_CASE("a launcher that we do not know is refused when it started several of us") {
   CHECK_THAT(refusal({{"PMI_SIZE", "2"}}), Contains("PMI_SIZE is 2"));
-  // Another mpirun inside a job: its tasks are not the step's, which has one task a node.
+  // Another mpirun inside a job starts more tasks than the Slurm step, which has one task per node.
   CHECK_THAT(refusal(with(kStep, {{"PMI_SIZE", "8"}})), Contains("PMI_SIZE is 8"));
   CHECK(launch(with(kStep, {{"PMI_SIZE", "4"}})).launcher == Launcher::kTcp);  // srun --mpi=pmi2
 }

@@ -1,4 +1,4 @@
-// The groups of a mesh: who is in which, that they exchange side by side, and that a plan's mesh has the same sizes.
+// The groups of a mesh: who is in which, that they exchange concurrently, and that a plan's mesh has the same sizes.
 #include "comm/mesh.h"
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ Tensor view(std::vector<float>& values) {
   return {values.data(), DType::kF32, Shape{static_cast<int64_t>(values.size())}};
 }
 
-// In place, as gradients are summed over the replicas.
+// Sums in place, as gradients are summed over the replicas.
 void sum_in_place(Comm& comm, std::vector<float>& values) {
   NoStream stream;
   const int64_t part = static_cast<int64_t>(values.size()) / comm.size(), begin = part * comm.rank();
@@ -46,7 +46,7 @@ RANKS_CASE("consecutive ranks form a shard group; those with the same place in t
     if (replicas > 1) CHECK(mesh.replicate().stride() == shards);
     CHECK(mesh.replica() == world.rank() / shards);
 
-    // Each rank counts as a power of two of its own, so that a sum names those that are in it.
+    // Each rank contributes a different power of two, so that a sum shows which ranks are in it.
     std::vector<float> in_shard(64 * 12, std::ldexp(1.0f, world.rank())), over_replicas = in_shard, all = in_shard;
     sum_in_place(mesh.shard(), in_shard);
     if (replicas > 1) sum_in_place(mesh.replicate(), over_replicas);

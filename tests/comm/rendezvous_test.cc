@@ -1,4 +1,4 @@
-// Ranks that meet, as threads of one process: who comes, who does not, and who should not have.
+// Ranks that meet, as threads of one process. Some ranks do not come, and some peers should not have come.
 #include "comm/rendezvous.h"
 
 #include <algorithm>
@@ -115,7 +115,7 @@ TEST_CASE("a second process of a rank is told so, and the others meet") {
   CHECK((met[0].empty() && met[3].empty()));
   CHECK(met[1].empty() != met[2].empty());
   CHECK_THAT(met[1] + met[2], Contains("is a second rank 1: the first is on "));
-  const std::vector<Socket> first = listen_on({}, port);  // of a rank 0; a second one cannot have it
+  const std::vector<Socket> first = listen_on({}, port);  // of a rank 0; a second rank 0 cannot have the port
   CHECK_THAT(outcomes({options_of(0, 3, port)})[0], Contains(str("cannot listen on port ", port)));
 }
 
@@ -132,9 +132,9 @@ TEST_CASE("a rank that counts differently is told so, and named where it is miss
 TEST_CASE("a rank of another job, and whoever else connects, is turned away, and the others meet") {
   const int port = free_port();
   std::vector<std::string> met;
-  std::vector<Peers> zero, one;  // both stay until both have met: who leaves earlier is missed
+  std::vector<Peers> zero, one;  // both ranks stay until both have met: the other would miss one that left
   std::thread rank_zero([&] { met = outcomes({options_of(0, 2, port)}, &zero); });
-  wait_until_it_listens(port);  // by connecting and going away without a word: the first stranger
+  wait_until_it_listens(port);  // connects and leaves without a word, so it is the first stranger
   std::string why;
   const Socket stranger = connect_to("127.0.0.1", port, in_seconds(5), why);
   REQUIRE(stranger);
@@ -169,13 +169,13 @@ TEST_CASE("a signal to all ranks ends every wait for one that does not come") {
   for (int rank = size == 2 ? 1 : 0; rank < (size == 2 ? 2 : 3); ++rank) ranks.push_back(options_of(rank, size, port));
   const Stopwatch watch;
   for (RendezvousOptions& one : ranks) {
-    // One after the other: who is gone first is missed by those that have not had the signal yet.
+    // Signals come one after the other: ranks without one yet see that a rank with one has left.
     one.interrupted = [&watch, at = 0.5 + 0.3 * one.rank] { return watch.seconds() > at; };
   }
   for (const std::string& outcome : outcomes(ranks)) {
     CHECK_THAT(outcome, Contains("of another kind") && Contains("stopped by a signal while it waited"));
   }
-  CHECK(watch.seconds() < 10);  // of 20
+  CHECK(watch.seconds() < 10);  // of a limit of 20
 }
 
 TEST_CASE("strangers who are silent, slow, or speak of anything, cost the ranks nothing, and a signal is heeded") {
@@ -195,7 +195,7 @@ TEST_CASE("strangers who are silent, slow, or speak of anything, cost the ranks 
   std::string why;
   std::vector<Socket> strangers;
   const std::string half = frame_of({kProtocolVersion, "control", "3", "1", "4242", "host", "run", ""}).substr(0, 30);
-  const bool speak = GENERATE(false, true);  // so that a rank is the only one that has said nothing when it comes
+  const bool speak = GENERATE(false, true);  // true: only the rank has said nothing when it comes
   for (int i = 0; i < 200; ++i) {
     strangers.push_back(connect_to("127.0.0.1", port, in_seconds(5), why));
     REQUIRE(strangers.back());
@@ -225,7 +225,7 @@ TEST_CASE("strangers who are silent, slow, or speak of anything, cost the ranks 
     rank_zero.join();
     CHECK_THAT(met[0], Contains("stopped by a signal"));
   }
-  CHECK(watch.seconds() < 4);  // one of them alone used to take five
+  CHECK(watch.seconds() < 4);  // one stranger alone used to take 5 s
 }
 
 TEST_CASE("ranks of other secrets are told so and turned away, and the others meet") {
@@ -318,7 +318,7 @@ TEST_CASE("a proof that was overheard is good for one connection") {
 
 TEST_CASE("a port is open on the addresses that its name stands for, and on no others") {
   CHECK(addresses_to_listen_on("127.0.0.1", false) == std::vector<std::string>{"127.0.0.1"});
-  CHECK(addresses_to_listen_on("192.0.2.1", false).empty());  // nobody's: every interface
+  CHECK(addresses_to_listen_on("192.0.2.1", false).empty());  // an address of no interface: every interface
   CHECK(addresses_to_listen_on("no-such-host.invalid", false).empty());
   for (const std::string& address : addresses_to_listen_on("localhost", false)) CHECK(is_loopback(address));
   for (const std::string& address : local_addresses()) {
@@ -368,9 +368,9 @@ TEST_CASE("a message larger than the system's buffers arrives whole, and a close
   char more = 0;
   CHECK_FALSE(receiver.receive(&more, 1, in_seconds(30)));
   CHECK(errno == 0);
-  CHECK(receiver.send(&more, 1, in_seconds(5)));  // into the void, and then
+  CHECK(receiver.send(&more, 1, in_seconds(5)));  // the peer has closed, which this side does not know yet
   while (receiver.send(&more, 1, in_seconds(5))) std::this_thread::yield();
-  CHECK((errno == EPIPE || errno == ECONNRESET));  // without SIGPIPE
+  CHECK((errno == EPIPE || errno == ECONNRESET));  // and the process did not end by SIGPIPE
 }
 
 TEST_CASE("a deadline ends a wait") {

@@ -11,7 +11,7 @@ using namespace tokamak;
 
 namespace {
 
-// The error that run_on_threads(3, body) throws.
+// Returns the error that run_on_threads(3, body) throws.
 template <class Body>
 std::string error_of(const Body& body) {
   try {

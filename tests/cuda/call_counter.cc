@@ -1,7 +1,7 @@
 // A library that CUDA loads into a program by CUDA_INJECTION64_PATH. It counts by CUPTI the calls that may make the
 // host wait or allocate memory: a GPU's counterpart of emulator/calls.h. The process writes the counts at its end as
 // JSON to the file TOKAMAK_CALLS. Without CUPTI's consent there is no file, because missing counts would look like no
-// calls. A call of the runtime counts there and as the driver's that it makes.
+// calls. A call of the runtime is counted, and so is its call of the driver.
 #include <cupti.h>
 #include <dlfcn.h>
 
@@ -73,7 +73,7 @@ constexpr Call kCalls[] = {
     DRIVER(cuMemHostUnregister),
 };
 
-// Counted only where the host's memory is pageable.
+// Copies make the host wait only if its memory is pageable, and count only then.
 constexpr Call kCopies[] = {
     RUNTIME(cudaMemcpyAsync, v3020),
     DRIVER(cuMemcpyAsync),

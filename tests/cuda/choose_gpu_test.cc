@@ -12,5 +12,5 @@ TEST_CASE("a rank uses the GPU of its local rank, or the only visible one") {
   CHECK(choose_gpu(0, own, 1) == 0);
   CHECK(choose_gpu(7, own, 1) == 0);                                            // srun --gpus-per-task=1
   CHECK_FALSE(choose_gpu(1, {.count = 1}, 1).has_value());                      // two ranks on a machine with one
-  CHECK_FALSE(choose_gpu(2, {.count = 2, .restricted = true}, 1).has_value());  // too many for what all are shown
+  CHECK_FALSE(choose_gpu(2, {.count = 2, .restricted = true}, 1).has_value());  // more ranks than GPUs that they see
 }

@@ -50,7 +50,7 @@ void check_finite(const char* name, const Tensor& x) {
   const Values values = found.values();
   INFO(name);
   CHECK(values[kNonFinite] == 0);
-  CHECK(values[kSquares] > 0);  // somebody has written it
+  CHECK(values[kSquares] > 0);  // the operation has written it
 }
 
 int64_t non_finite(const Tensor& x) {
@@ -249,7 +249,7 @@ TEST_CASE("every operation once, finite", "[.][contact]") {
   check_finite("rmsnorm_backward", dx);
   const HostTensor losses(kF32, {n}), sums(kF64, {kStepSums}), dtable(kF32, table.shape()),
       control(kF32, {kStepControls});
-  // Not the token itself: its logit, that of a row with itself, is so great at this width that the loss rounds to zero.
+  // No target is the token itself: a row's logit with itself is so great at this width that the loss rounds to zero.
   const HostTensor targets = counting(n, kSize.vocab, 1);
   ops().linear_cross_entropy(stream(), {y, table, targets, losses, sums, x, dtable});
   check_finite("linear_cross_entropy", losses);
@@ -357,7 +357,7 @@ TEST_CASE("attention ignores NaN behind its operands and documents", "[.][contac
       const auto harmed = [](const AttentionBy::Results& r) {
         return non_finite(r.out.view) + non_finite(r.dqkv.view);
       };
-      CHECK(harmed(clean) == 0);  // as in a training: zeros behind, NaN elsewhere in the workspace
+      CHECK(harmed(clean) == 0);  // as in training: zeros behind, NaN elsewhere in the workspace
       if (ours) {
         CHECK((poisoned.bytes() == clean.bytes()));
       } else {

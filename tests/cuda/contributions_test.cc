@@ -47,7 +47,7 @@ TEST_CASE(
     "touched") {
   TestBackend backend;
   for (const Case& c : kCases) {
-    // Sizes differ, so that another order gives other bits.
+    // Values differ in size, so that another order of the sum gives other bits.
     Values values(static_cast<size_t>(c.ranks * c.piece));
     for (int64_t i = 0; i < c.ranks * c.piece; ++i) {
       values[static_cast<size_t>(i)] = static_cast<float>(i % 251 + 1) * (i / c.piece % 2 == 0 ? 1e-5f : 3e2f);

@@ -17,16 +17,16 @@ struct Gpu {
   const char* name;
   int compute_capability;
   int multiprocessors;
-  int shared_memory;  // that a block may have
+  int shared_memory;  // bytes that a block may have
 };
 constexpr Gpu kA100 = {"NVIDIA A100-SXM4-80GB", 80, 108, 166912};
 constexpr Gpu kH100 = {"NVIDIA H100 80GB HBM3", 90, 132, 232448};
 constexpr Gpu kB200 = {"NVIDIA B200", 100, 148, 232448};
 constexpr bool kBackward = true, kDeterministic = true;
 
-// cudnn-frontend asks the runtime as well; the linker sends its questions here (--wrap).
+// cudnn-frontend queries the CUDA runtime, too. The linker redirects its queries to this file (--wrap).
 int asked_capability = 0;
-size_t pretended_version = 0;  // of cuDNN; 0: what it is
+size_t pretended_version = 0;  // version that cuDNN reports; 0: its own
 
 }  // namespace
 
@@ -211,7 +211,7 @@ TEST_CASE("whether kernels can be compiled is said with a refusal") {
 
 TEST_CASE("a refusal is one line, fit for the log") {
   if (skipped()) return;
-  // No GPU has this many little shared memory: every engine has its own complaint.
+  // No GPU has so little shared memory, and every engine of cuDNN objects in its own words.
   const Gpu impossible = {"none", 90, 132, 1024};
   const std::string why_not = refusal(impossible, {{1, 512}, {8, 2, 128}, kBackward});
   CHECK(why_not != "");

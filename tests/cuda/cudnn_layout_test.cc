@@ -10,7 +10,7 @@ TEST_CASE("documents are uniform exactly if as many as fit hold all tokens") {
   CHECK(uniform_documents(12, 3, 4) == DocumentBatch{3, 4});
   CHECK(uniform_documents(4, 1, 4) == DocumentBatch{1, 4});
   CHECK(uniform_documents(5, 5, 1) == DocumentBatch{5, 1});
-  CHECK_FALSE(uniform_documents(12, 4, 4));  // shorter ones, or empty ones, among them
+  CHECK_FALSE(uniform_documents(12, 4, 4));  // some documents are shorter, or empty
   CHECK_FALSE(uniform_documents(12, 2, 7));
   CHECK_FALSE(uniform_documents(13, 3, 4));
   CHECK_FALSE(uniform_documents(4, 1, 5));  // max_length is a bound only

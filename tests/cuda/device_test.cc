@@ -1,4 +1,4 @@
-// A CudaDevice keeps the promises of src/backend/device.h: memory is zeroed, copies come in the order of the stream,
+// A CudaDevice keeps the promises of src/backend/device.h: memory is zeroed, copies run in the order of the stream,
 // and the host's buffer is free again at once. Graphs and timestamps as CUDA documents them.
 #include "cuda/device.h"
 
@@ -82,7 +82,7 @@ TEST_CASE("a stream of high priority is scheduled before others") {
   int lesser = 0, greater = 0;
   REQUIRE(cudaStreamGetPriority(handle(*normal), &lesser) == cudaSuccess);
   REQUIRE(cudaStreamGetPriority(handle(*high), &greater) == cudaSuccess);
-  CHECK(greater < lesser);  // as CUDA counts
+  CHECK(greater < lesser);  // CUDA's greater priority is the smaller number
 }
 
 TEST_CASE("work on one stream waits for the event of another") {
@@ -247,7 +247,7 @@ TEST_CASE("the head goes in as few equal chunks as its share of the memory allow
   const int64_t vocab = backend.device->total_bytes() / 24 / 2 / 1000;  // 1000 rows fit: 896, in steps of 128
   CHECK(rows(896, vocab) == 896);
   CHECK(rows(1792, vocab) == 896);
-  CHECK(rows(1800, vocab) == 640);  // three, not two and the rest
+  CHECK(rows(1800, vocab) == 640);  // three equal chunks, not two and a rest
   CHECK(rows(8192, 1000 * vocab) == 256);
   CHECK(rows(896, vocab, DType::kF32) == 384);  // half as many fit, 384 in steps of 128: three chunks
 }

@@ -95,7 +95,7 @@ class Model {
     parameters_.begin_step();
   }
 
-  // A micro-batch of documents that end at `ends`; whether it learns or is evaluated only.
+  // A micro-batch of documents that end at `ends`; `backward`: else it is only evaluated.
   void run(const std::vector<int32_t>& ends, bool backward = true) {
     std::vector<int32_t> cu = {0}, tokens, positions;
     cu.insert(cu.end(), ends.begin(), ends.end());

@@ -53,7 +53,7 @@ class Operand {
 
 enum class Adds { kNothing, kOutput, kResidual, kBias };
 
-// c = op(a) op(b) + what is added, through `gemm`; whether it came out.
+// c = op(a) op(b) + what is added, through `gemm`; whether the result is right.
 bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bool ta, bool tb, Adds adds) {
   const auto [m, n, k] = sizes;
   const Operand a(ta ? k : m, ta ? m : k, in, 1), b(tb ? n : k, tb ? k : n, in, 2), c(m, n, out, 3),
@@ -148,7 +148,7 @@ TEST_CASE("the heuristic is called once per shape") {
 TEST_CASE("a GEMM is chosen for the SMs that NCCL leaves") {
   library.reset();
   RuntimeOptions options = with(Autotune::kFalse);
-  for (const auto& [kept, left] : {std::pair(0, 0), std::pair(4, 8), std::pair(100, 1)}) {  // of 12
+  for (const auto& [kept, left] : {std::pair(0, 0), std::pair(4, 8), std::pair(100, 1)}) {  // of 12 SMs
     options.nccl_max_ctas = kept;
     CudaGemm gemm(options);
     CHECK(one_gemm(gemm));
@@ -171,7 +171,7 @@ TEST_CASE(
   library.algorithms = {77, kFails, 81, 90};
   {
     CudaGemm gemm(with(Autotune::kTrue));
-    CHECK(one_gemm(gemm));  // which adds to its output: what was timed is not in it
+    CHECK(one_gemm(gemm));  // it adds to its output, which timing leaves as it was
     CHECK(library.most > 1);
     CHECK(library.run.back() == 81);
     CHECK(std::count(library.run.begin(), library.run.end(), kFails) == 1);
@@ -183,7 +183,7 @@ TEST_CASE(
   CudaGemm next(with(Autotune::kTrue));
   CHECK(one_gemm(next));
   CHECK(library.run == std::vector<uint64_t>{81});  // nothing is timed again
-  // TF32 is another GEMM.
+  // TF32 is another entry of the cache.
   library.run.clear();
   RuntimeOptions options = with(Autotune::kTrue);
   options.tf32 = true;
@@ -195,7 +195,7 @@ TEST_CASE(
 TEST_CASE("autotune times with a cold cache, and in place where the output is only written") {
   const TempDir dir;
   setenv("XDG_CACHE_HOME", dir.file("cache").c_str(), 1);
-  const auto tuned = [&](DType out, Adds adds) {  // by a new process
+  const auto tuned = [&](DType out, Adds adds) {  // as in a new process
     library.reset();
     library.algorithms = {77, 81, 90};  // 81 is the fastest with a cold cache, 90 with a warm one
     CudaGemm gemm(with(Autotune::kTrue));
@@ -253,5 +253,5 @@ TEST_CASE("autotune falls back if no algorithm runs, and the GEMM reports the er
   CHECK_THROWS_WITH(one_gemm(gemm), Catch::Contains("cuBLASLt"));
   library.algorithms = {77};
   CudaGemm next(with(Autotune::kTrue));
-  CHECK(one_gemm(next));  // nothing bad was kept
+  CHECK(one_gemm(next));  // no failing algorithm was cached
 }

@@ -126,7 +126,7 @@ TEST_CASE("a problem's alignment is that of each operand's address, 256 bytes at
   const GemmProblem alone = gemm_problem(args);
   CHECK(alone.left_alignment == 32);  // b
   CHECK(alone.right_alignment == 16);
-  CHECK(alone.added_alignment == 64);  // nothing is added: the output stands in
+  CHECK(alone.added_alignment == 64);  // nothing is added: it is the output's alignment
   CHECK(alone.output_alignment == 64);
   args.residual = tensor(0x40008);
   CHECK(gemm_problem(args).added_alignment == 8);

@@ -16,7 +16,7 @@ struct Library {
   int most = 0;                             // the number of algorithms that a call asked for
   std::array<uint32_t, 4> alignments = {};  // left, right, added, output
   uint32_t reductions = 0;
-  int sms = 0;                // that the algorithm was asked for; 0: all
+  int sms = 0;                // SMs that the heuristic was asked for; 0: all
   std::vector<uint64_t> run;  // the algorithm of each product
   int compute_type = 0;
   double clock = 0;  // ms; algorithm i takes |i - 80| with a cold cache, |i - 90| with a warm one

@@ -168,7 +168,7 @@ TEST_CASE("a reduction of several rounds exchanges on a stream of its own, one r
   CHECK(calls == (nodes() > 1 ? std::vector{e, e, r, e, r, r} : std::vector{e, e, e}));
 }
 
-// By itself, since nothing may follow.
+// Runs alone (the tag hides it), since no case may follow it.
 TEST_CASE("an error ends a part of a group before the group", "[.abort]") {
   const auto fails = [] {
     const auto part = data->split(data->rank() % 2);

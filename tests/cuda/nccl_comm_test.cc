@@ -1,5 +1,5 @@
-// The group that ranks on GPUs exchange tensors by, under mpirun: on the emulator, or on a GPU that the ranks share.
-// Small integers, so that sums are exact in any order.
+// The group by which ranks on GPUs exchange tensors, under mpirun: on the emulator, or on a GPU that the ranks share.
+// Values are small integers, so that sums are exact in any order.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -102,7 +102,7 @@ TEST_CASE("all_gather moves megabytes") {
 }
 
 TEST_CASE("reduce_scatter sums what every rank holds of a slice, in either dtype, in one round or several") {
-  // Three rounds, as the third one works where the first one did.
+  // Three rounds, since the third one uses the buffers of the first one.
   const int64_t rounds = ExchangeRounds::kElements / data->size() * 9 / 4 / 64 * 64;
   for (const int64_t length : {int64_t{64}, int64_t{4160}, rounds}) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
@@ -140,7 +140,7 @@ TEST_CASE("a bf16 reduction has communicators of a node and between nodes where 
 TEST_CASE("memory that NCCL refuses on one rank is used unregistered on all") {
   const char* const refuse = "TOKAMAK_EMULATOR_NCCL_NO_MEMORY";
   if (data->rank() == 1) setenv(refuse, "1", 1);
-  for (int time = 0; time < 2; ++time) {  // the second one is registered again, and the first one not with it
+  for (int time = 0; time < 2; ++time) {  // the second memory is registered, and alone
     Exchanged memory;
     const auto slice = memory.add(DType::kF32, 64), full = memory.add(DType::kF32, 64 * data->size());
     memory.commit();
@@ -173,7 +173,7 @@ TEST_CASE("inside a node, contributions in bf16 are summed in f32 in the order o
   const auto full = memory.add(DType::kF32, kSlice * data->size()), slice = memory.add(DType::kF32, kSlice);
   const auto scratch = memory.add(DType::kBF16, data->scratch_elements(kSlice, DType::kBF16));
   memory.commit();
-  // Sizes differ, so that another order, or a rounded sum, gives other bits.
+  // Values differ in size, so that another order or a rounded sum gives other bits.
   const auto value = [](int64_t i, int rank) {
     return static_cast<float>((i * 7 + rank * 13) % 251 + 1) * (rank % 2 == 0 ? 3e2f : 1.7e-3f);
   };

@@ -8,14 +8,14 @@
 
 namespace tokamak::nccl_ranks {
 
-extern World* world;  // of main
+extern World* world;  // defined by main
 extern Backend* backend;
 extern Comm* data;
 
-int nodes();  // On the emulator ranks can be of several nodes in turn, which NCCL's own variable says.
+int nodes();  // more than 1 only on the emulator, where a variable of NCCL says so
 RuntimeOptions options();
 
-// Tensors on the device, all of them exchanged, and what the host writes and reads there.
+// Tensors in the device's memory for exchange, with copies from and to the host.
 class Exchanged {
  public:
   MemoryPlan::Slot add(DType dtype, int64_t count) {

@@ -18,7 +18,7 @@ TEST_CASE("a profiler that listens sees a range for each call") {
   const Tensor a(values, DType::kF32, {2, 1}), b(values + 2, DType::kF32, {1, 1}), c(values + 4, DType::kF32, {2, 1});
   {
     const Observation watched(*cpu.device, *ranges);
-    CHECK_FALSE(cpu.device->shows_operations());  // graphs are replayed as ever
+    CHECK_FALSE(cpu.device->shows_operations());  // graphs are still replayed
     cpu.ops->gemm(*stream, {.a = a, .b = b, .c = c, .label = "qkv forward"});
     cpu.ops->fill(*stream, {.x = c, .value = 1});
   }

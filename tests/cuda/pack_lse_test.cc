@@ -1,4 +1,4 @@
-// The rearrangements of the statistics, from our layout into cuDNN's and back.
+// pack_lse() rearranges lse from our layout into cuDNN's and back.
 #include "cuda/attention/cudnn_kernels.h"
 
 #include <numeric>

@@ -76,7 +76,7 @@ TEST_CASE(
     int64_t found = 0;
     for (size_t i = 0; i < entries.size(); ++i) {
       const MemoryPlan::Entry &a = entries[i], &b = without.plan.entries()[i];
-      if (a.name == "workspace") continue;  // cuDNN has some of its own
+      if (a.name == "workspace") continue;  // cuDNN's part has rows of its own behind
       INFO(a.name << " " << a.shape.text());
       CHECK(a.name == b.name);
       CHECK(a.bytes() * kTokens == b.bytes() * (read_by_attention(a.name) ? kTokens + 128 : kTokens));

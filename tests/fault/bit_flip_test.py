@@ -31,7 +31,7 @@ def train(place, name, *overrides, call_name="", side="receive", at=0, then=0):
 
 
 def undisturbed(place):
-    """The final state of the run with all checks on: no alarm, and the bits of one without them."""
+    """The final state of a run with all checks on. It has no alarm, and the bits of a run without checks."""
     if not os.path.isdir(place.run("checked")):
         assert train(place, "plain")[0] == 0
         code, log = train(place, "checked", RECOMPUTE, VERIFY)
@@ -50,7 +50,7 @@ def seen(place, name, log, pattern):
 
 
 def goes_on(place, name, pattern, **flip):
-    """The run names rank 1, computes the step again, and ends as if nothing had been."""
+    """The run names rank 1, computes the step again, and ends with the bits of an undisturbed run."""
     code, log = train(place, name, RECOMPUTE, **flip)
     assert code == 0, log
     assert seen(place, name, log, pattern).count("corruption") == 1, log
@@ -58,7 +58,7 @@ def goes_on(place, name, pattern, **flip):
 
 
 def ends(place, name, overrides, pattern, **flip):
-    """The run ends with 7, names rank 1, and goes on from the named checkpoint as if nothing had been."""
+    """The run ends with 7 and names rank 1. A resume from the named checkpoint ends with an undisturbed run's bits."""
     code, log = train(place, name, *overrides, **flip)
     assert code == 7, log
     assert seen(place, name, log, pattern)[-2:] == ["corruption", "end"], log
@@ -70,31 +70,31 @@ def ends(place, name, overrides, pattern, **flip):
 
 
 def weights_on_the_way(place):
-    """a bit of another rank's weights, as rank 1 has received them: found by its loss, the step is computed again"""
+    """a bit flips in the weights that rank 1 receives from another: its loss differs, so the step is computed again"""
     goes_on(place, "weights", r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): the loss; .*; a third .*",
             call_name="MPI_Iallgather", at=202)
 
 
 def gradients_on_the_way(place):
-    """a bit of what rank 1 receives to sum up: found where it is, not at those that hold the sums"""
+    """a bit flips in gradients that rank 1 receives to sum up: rank 1 is named, not the ranks that get the sums"""
     goes_on(place, "gradients", r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): what it received of .*",
             call_name="MPI_Ialltoall", at=150)
 
 
 def twice(place):
-    """weights that arrive wrong in two steps: the host is bad, and the run ends"""
+    """weights arrive wrong in two steps: the run takes the host for faulty and ends"""
     ends(place, "twice", [RECOMPUTE], r"gradients of step \d+ computed twice differ, not for the first time: rank 1 .*",
          call_name="MPI_Iallgather", at=124, then=205)
 
 
 def state(place):
-    """a bit of rank 1's master weights, which stays: found before the next update"""
+    """a bit flips in rank 1's master weights and stays wrong: found before the next update"""
     ends(place, "state", [VERIFY], r"state changed between the updates of steps \d+ and \d+: rank 1 \(\S+\): master",
          call_name="MPI_Iallgather", side="send", at=MID_STEP)
 
 
 def unnoticed(place):
-    """the same flips without the checks: exit 0, and other weights"""
+    """the flips of these tests with all checks off: exit code 0, and wrong weights"""
     sound = undisturbed(place)
     for name, flip in {"w": {"call_name": "MPI_Iallgather", "at": 202},
                        "s": {"call_name": "MPI_Iallgather", "side": "send", "at": MID_STEP}}.items():

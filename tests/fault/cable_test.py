@@ -1,6 +1,6 @@
-"""A host's cable is pulled. For less than the watchdog's limit: the run continues, to the same bits. For ever: the
-ranks on both sides end within the limit plus 5 s. One file and suspects.txt name the host, and the next start continues
-without it. The rest of the old start commits nothing.
+"""A host's cable is pulled. If it is out for less than the watchdog's limit, the run continues to the same bits. If it
+stays out, the ranks on both sides end within the limit plus 5 s. One file and suspects.txt name the host, and the next
+start continues without it. The rest of the old start commits nothing.
 
 usage: cable_test.py [TEST ...]"""
 import glob
@@ -17,15 +17,15 @@ import two_hosts  # noqa: E402
 from faulty_disk import Disk  # noqa: E402
 from harness import ENV, MPIRUN, TOKAMAK, digest, gathered, main, tokamak  # noqa: E402
 
-STEPS = 1000000  # never reached: only a fault, or MORE steps after one, ends a run
+STEPS = 1000000  # no run gets so far: a fault ends it, or the limit of MORE steps after a fault
 MORE = 15
 SAVES = ["checkpoint.interval=10"]
 STRICT = ["resilience.watchdog_min=5s", "resilience.watchdog_max=10s"]
-HOSTS = []  # of the test that runs
+HOSTS = []  # hosts of the current test
 
 
 def fresh_hosts(place):
-    """Whatever the test before has done to them."""
+    """Makes new hosts, since the test before may have damaged its own."""
     while HOSTS:
         HOSTS.pop().down()
     HOSTS.append(two_hosts.Hosts(place.file("hosts"), 3))
@@ -81,7 +81,7 @@ def committed(place, name):
 
 
 def resume(place, name, launcher, slots, env=None):
-    """The next start, which goes on from the last committed step, for MORE. Returns the step that it ends at."""
+    """The next start resumes at the last committed step and trains MORE steps. Returns its last step."""
     last = committed(place, name)[-1]
     tokamak("checkpoint", "verify", place.checkpoint(name, last))
     with start(place, name, launcher, slots, *SAVES, "--stop-at-step", str(last + MORE), env=env, log=name + ".again.log") as run:
@@ -120,7 +120,7 @@ def pulled(place, name, launcher, slots, *overrides, cut, how="cut", env=None, o
 
 
 def back_in_time(place):
-    """a cable that is out for less than the limit: the run goes on, to the bits of an undisturbed one"""
+    """a cable is out for less than the limit: the run continues and ends with the bits of an undisturbed run"""
     for launcher in ("tcp", "mpirun"):
         name = "back-" + launcher
         fresh_hosts(place)
@@ -135,7 +135,7 @@ def back_in_time(place):
 
 
 def in_training(place):
-    """A cable that stays out, in training: as many ranks on the remaining host end with the same bits."""
+    """A cable stays out in training. A resume with as many ranks on the remaining host ends with the same bits."""
     for launcher in ("tcp", "mpirun"):
         name = "training-" + launcher
         reports, ranks = pulled(place, name, launcher, {1: 2, 2: 1}, *SAVES, cut=2, options=two_hosts.KEEPALIVE)
@@ -144,7 +144,7 @@ def in_training(place):
 
 
 def in_a_save(place):
-    """the same in the middle of a save, which training waits for, or not: nothing but whole checkpoints is committed"""
+    """a cable is cut in a save, for which training waits or not: only whole checkpoints are committed"""
     for launcher, kind in (("tcp", "false"), ("mpirun", "true")):
         name = f"save-{launcher}-{kind}"
         overrides = [*SAVES, "checkpoint.async=" + kind]
@@ -154,7 +154,7 @@ def in_a_save(place):
 
 
 def fewer_ranks(place):
-    """The remaining host has room for fewer ranks: they continue, as from the same checkpoint without a cut."""
+    """The remaining host has room for fewer ranks: they continue with the bits of a resume without a cut."""
     reports, ranks = pulled(place, "fewer", "tcp", {1: 2, 2: 2}, *SAVES, cut=2)
     expect_named(place, "fewer", reports, "h2", ranks)
     shutil.copytree(place.run("fewer") + "/checkpoints", place.run("fewer-straight") + "/checkpoints")
@@ -164,7 +164,7 @@ def fewer_ranks(place):
 
 
 def rank_zero_cut_off(place):
-    """of three hosts, that of rank 0 is cut off: it is the one that is suspected; the run goes on on the other two"""
+    """rank 0's host of three is cut off: suspects.txt names it, and the run continues on the other two"""
     reports, _ = pulled(place, "zero", "tcp", {1: 1, 2: 1, 3: 1}, *SAVES, cut=1)
     assert "suspected: h1 itself" in reports, reports
     expect_named(place, "zero", reports, "h1", [])
@@ -172,13 +172,13 @@ def rank_zero_cut_off(place):
 
 
 def one_way(place):
-    """what a host sends is lost, what is sent to it arrives: as if its cable were out"""
+    """all that a host sends is lost, and what others send it arrives: the run reacts as to a pulled cable"""
     reports, ranks = pulled(place, "one-way", "tcp", {1: 1, 2: 1, 3: 1}, *SAVES, cut=3, how="lose_what_comes_from_it")
     expect_named(place, "one-way", reports, "h3", ranks)
 
 
 def power_loss(place):
-    """a host loses its power: the others name it, and the run goes on without it"""
+    """a host loses its power: the others name it, and the next start continues without it"""
     reports, ranks = pulled(place, "power", "tcp", {1: 1, 2: 1, 3: 1}, *SAVES, cut=3, how="kill")
     expect_named(place, "power", reports, "h3", ranks)
     expect_bits_of_undisturbed(place, "power", 3, resume(place, "power", "tcp", {1: 1, 2: 2}))
@@ -216,12 +216,12 @@ def zombie(place, name, env, ready):
 
 
 def old_start_saves_again(place):
-    """a start that was cut off as a whole goes on when its cable is back: it may not commit what it saves then"""
+    """all ranks of a start are cut off, and continue when the cable is back: they cannot commit what they save then"""
     zombie(place, "zombie", env={}, ready=lambda: len(place.steps("zombie")) >= 2)
 
 
 def old_start_in_a_save(place):
-    """the same in the middle of a save, with every file written: its commit fails"""
+    """all ranks of a start are cut off in a save, after its last file: the commit fails"""
     def manifest_written():
         return bool(glob.glob(place.run("zombie-save") + "/checkpoints/*.tmp-*/manifest.json"))
     zombie(place, "zombie-save", env=slow_disk(place, "zombie-save"), ready=manifest_written)

@@ -14,13 +14,13 @@ LIBRARY = os.environ["FAULTY_DISK"]
 
 
 def work_in_memory():
-    """Processes die here, machines do not: memory keeps what was written just as well, and no test waits for a real
-    fsync. Call it before the first Workplace exists."""
+    """Puts the files into memory, so that no test waits for a real fsync. Only processes die here, so memory loses
+    nothing. Call it before the first Workplace exists."""
     tempfile.tempdir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def command(ranks, *arguments):
-    """One rank needs no launcher."""
+    """The command of a run; one rank needs no launcher."""
     return [TOKAMAK, *arguments] if ranks == 1 else mpirun(ranks, *arguments)
 
 
@@ -38,14 +38,14 @@ class Disk:
             self.env["FAULTY_DISK_RANK"] = str(rank)
 
     def operations(self, rank=0):
-        """[(call, path)] of a rank, in order; those that were struck appear a second time as "struck"."""
+        """[(call, path)] of a rank, in order. An operation that a fault struck is listed again as "struck"."""
         return [(call, path) for by, _, call, path in self.lines() if int(by) == rank]
 
     def struck(self):
         return [path for _, _, call, path in self.lines() if call == "struck"]
 
     def lines(self):
-        """Those that are whole: the run may be writing the next one."""
+        """The whole lines: the run may be writing the next one."""
         with open(self.trace) as file:
             return [line.split(" ", 3) for line in file.read().split("\n")[:-1]]
 
@@ -57,7 +57,7 @@ def run(place, name, ranks, *overrides, env=None, **options):
 
 
 def start(place, name, ranks, *overrides, env=None):
-    """(process, path of its log) of a start that is not waited for."""
+    """Starts the run without waiting for its end. Returns (process, path of its log)."""
     log = place.file(name + ".log")
     with open(log, "w") as out:
         return subprocess.Popen(command(ranks, "train", place.config(name), *overrides), env=dict(ENV, **(env or {})),
@@ -79,7 +79,7 @@ def committed(log):
 
 
 def check_what_is_left(place, name, promised):
-    """Every checkpoint that is there verifies, and the last one that was promised is there, or a later one."""
+    """Every checkpoint on disk must verify. The last one that the log called committed must exist, or a later one."""
     steps = place.steps(name) if os.path.isdir(place.run(name) + "/checkpoints") else []
     for step in steps:
         tokamak("checkpoint", "verify", place.checkpoint(name, step))
@@ -88,7 +88,7 @@ def check_what_is_left(place, name, promised):
 
 
 def resume(place, name, ranks, promised, straight, last, *overrides):
-    """The next start goes on from what was promised, or later, and ends with the bits of the undisturbed run."""
+    """The next start resumes from the last promised checkpoint or a later one, and ends with the right bits."""
     code, log = run(place, name, ranks, *overrides)
     assert code == 0, f"the next start: exit {code}\n{log}"
     resumed = re.search(r"resumed from \S+ \(step (\d+)", log)

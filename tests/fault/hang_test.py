@@ -75,7 +75,7 @@ class Run:
             os.kill(pids[culprit], signal.SIGCONT)
         codes = [process.wait(timeout=20) for process in self.processes]
         assert set(codes) == {6}, (codes, self.text())
-        gone_by = time.monotonic() + 10  # mpirun has sent it SIGKILL; the kernel may take a moment
+        gone_by = time.monotonic() + 10  # mpirun has sent SIGKILL; the process may take a moment to end
         while alive(pids) and time.monotonic() < gone_by:
             time.sleep(0.02)
         assert not alive(pids), "the stopped rank is still there"
@@ -112,7 +112,7 @@ def of_a_save(place, name, rank):
 
 
 def hang(place, name, launcher, culprit, phase, *overrides):
-    """SIGSTOP to one rank when the run is in a phase; of a load or a save, in one of its file operations."""
+    """Sends SIGSTOP to one rank in a phase of the run: in a load or a save, in one of its file operations."""
     least = "2s" if phase in ("step", "validation", "save") else "1s"
     aimed = {"load": of_a_load, "save": of_a_save}.get(phase)
     where, disk = aimed(place, name, culprit) if aimed else ([], None)
@@ -149,7 +149,7 @@ def stopped_mpi(place):
 
 
 def stopped_tcp(place):
-    """the same over TCP; the stopped rank ends when it goes on"""
+    """SIGSTOP of a rank of a run over TCP: the others end within the limit plus 5 s; the rank ends after SIGCONT"""
     hang(place, "stopped-tcp", "tcp", 1, "step")
 
 
@@ -160,7 +160,7 @@ def rank_zero_stopped(place):
 
 
 def stuck(place):
-    """a rank that reads a file for ever in the start, and still sends heartbeats, is named: it did not arrive"""
+    """a rank's read of a file never returns at the start, yet it sends heartbeats: the report says it did not arrive"""
     with open(place.file("questions.jsonl"), "w") as out:
         out.write(QUESTION)
     evals = f"training.evals=[{{path: {place.file('questions.jsonl')}}}]"
@@ -168,12 +168,12 @@ def stuck(place):
     with Run(place, "stuck", "tcp", "resilience.watchdog_min=1s", evals, env=disk.env) as run:
         report, limit, seconds = run.expect_end(1, run.pids(), time.monotonic(), stopped=False)
     assert "in gather_all, phase start" in report and "did not arrive (phase start" in report, report
-    assert "missing" not in report, report  # it answers
+    assert "missing" not in report, report  # its heartbeats still come
     print(f"  {seconds:.1f} s, limit {limit} s")
 
 
 def never_came(place):
-    """a rank that never calls MPI_Init: the others, which no watchdog watches yet, end with 6"""
+    """one rank never calls MPI_Init: the other ranks end with exit code 6, although their watchdogs do not run yet"""
     command = mpirun(1, "train", place.config("alone"))
     command[1:1] = ["-x", "TOKAMAK_MPI_SECONDS=2"]
     done = subprocess.run([*command, ":", "-n", "1", "sleep", "600"], env=ENV, text=True, stdout=subprocess.PIPE,
@@ -182,14 +182,14 @@ def never_came(place):
 
 
 def short_stop(place):
-    """SIGSTOP shorter than the limit, of each rank: the run goes on, and ends with the bits of an undisturbed one"""
+    """SIGSTOP of each rank for less than the limit: the run continues and ends with the bits of an undisturbed run"""
     steps = "training.max_steps=600"
     place.train("undisturbed", RANKS, steps)
     with Run(place, "pauses", "mpirun", steps, "resilience.watchdog_min=20s") as run:
         run.wait_for(r"step \d+/", times=2)
         for pid in run.pids():
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(1)  # of 20
+            time.sleep(1)  # the watchdog waits 20 s
             os.kill(pid, signal.SIGCONT)
         assert run.processes[0].wait(timeout=120) == 0, run.text()
         assert "hangs" not in run.text() and not glob.glob(run.directory + "/hang-*"), run.text()

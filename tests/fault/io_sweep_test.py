@@ -36,7 +36,7 @@ def operations_of_save(place, ranks, rank, number):
     begins = [i for i, (call, path) in enumerate(calls) if call == "open" and first_file(rank) in path]
     assert len(begins) == STOP, calls
     ends = (begins + [len(calls)])[number]
-    # These are for the next save, before its first file; either rank may make it.
+    # The next save begins with these, before its first file; either rank may make its directory.
     while calls[ends - 1][0] == "mkdir":
         ends -= 1
     forget(place, name)
@@ -50,7 +50,7 @@ def first_file(rank):
 
 
 def strike(place, name, ranks, fault, at, rank, number, mode):
-    """One fault in the `number`-th save, then the next start. Returns whether it was struck."""
+    """Puts one fault into the `number`-th save, then starts again. Returns whether the fault occurred."""
     disk = Disk(place, name, at=at, fault=FAULTS[fault][1], rank=rank, begin=f"{number} {first_file(rank)}")
     code, log = run(place, name, ranks, *OPTIONS, mode, "--stop-at-step", str(STOP), env=disk.env)
     struck = disk.struck()
@@ -97,23 +97,23 @@ def sweep(place, ranks, number, stride=STRIDE):
 
 
 def some_calls(place):
-    """every 60th of the faults of the next two"""
+    """every 60th fault of middle_save and last_save"""
     sweep(place, 1, STRUCK, stride=60)
     sweep(place, 1, STOP, stride=60)
 
 
 def middle_save(place):
-    """kill, ENOSPC, EDQUOT, EIO, failed fsync, short write in a save that others follow: one rank"""
+    """kill, ENOSPC, EDQUOT, EIO, failed fsync or short write in a save of one rank, before later saves"""
     sweep(place, 1, STRUCK)
 
 
 def last_save(place):
-    """the same in the last save of a run: it says so by its exit code"""
+    """the faults of middle_save in the last save of a run: its exit code tells"""
     sweep(place, 1, STOP)
 
 
 def two_ranks(place):
-    """the same in a save of two ranks, on either"""
+    """the faults of middle_save in a save of two ranks, on either rank"""
     sweep(place, 2, STRUCK)
 
 
@@ -163,7 +163,7 @@ def file_size_limit(place):
 
 
 def slow_disk(place):
-    """1 MB/s, a save of more seconds than the watchdog ever waits: no alarm, exit 0, the same bits"""
+    """a disk of 1 MB/s makes a save longer than the watchdog's limit: no alarm, exit 0, the bits of a fast disk"""
     options = ["training.max_steps=3", "checkpoint.interval=2", "model.hidden_size=384", "model.intermediate_size=1300",
                "resilience.watchdog_min=3s", "resilience.watchdog_max=20s"]
     assert run(place, "quick", 2, *options)[0] == 0

@@ -18,20 +18,20 @@ TIMES = int(os.environ.get("KILLS", "20"))
 WORLDS = [int(ranks) for ranks in os.environ.get("RANKS", "3").split(",")]
 RNG = random.Random(int(os.environ.get("KILL_SEED", "11")))
 INTERVAL = 10  # steps between checkpoints
-STEPS = 100000  # never reached: only death ends a run
+STEPS = 100000  # no run gets so far: each is killed
 # mpirun's pause between SIGTERM and SIGKILL to the survivors: the default in one death of five, else none, which is
 # quicker.
 PAUSES = ["0", "0", "0", "0", "1"]
 
 
 def kill_one_rank(place, name, count, *overrides, in_save=False):
-    """Starts, and kills one rank some steps after its training has begun, or in a save. Returns (the step that it had
+    """Starts a run, and kills one rank some steps after training began, or in a save. Returns (the step that it had
     resumed from, the seconds until all were gone)."""
     log = open(place.file(name + ".log"), "w+")
     process = subprocess.Popen(mpirun(count, "train", place.config(name), f"training.max_steps={STEPS}", *overrides),
                                env=dict(ENV, OMPI_MCA_odls_base_sigkill_timeout=RNG.choice(PAUSES)), stdout=log, stderr=log)
     try:
-        # Not seconds: however slow the machine, some steps are saved before the death of the run.
+        # Waits for steps, not seconds, so that even a slow machine saves some steps before the kill.
         wait_for(process, log.name, r"step \d+/", seconds=300,
                  times=RNG.randint(1, 5 if in_save else 2 * INTERVAL))
         ranks = children(process.pid)
@@ -42,7 +42,7 @@ def kill_one_rank(place, name, count, *overrides, in_save=False):
         os.kill(RNG.choice(ranks), signal.SIGKILL)
         killed = time.monotonic()
         try:
-            code = process.wait(timeout=60)  # seconds, unless the machine is busy with more
+            code = process.wait(timeout=60)  # takes seconds, or longer on a busy machine
         except subprocess.TimeoutExpired:
             raise AssertionError(f"mpirun has not ended; ranks still there: {alive(ranks)}\n" + open(log.name).read())
         assert code != 0, "mpirun says that all is well"
@@ -58,12 +58,12 @@ def kill_one_rank(place, name, count, *overrides, in_save=False):
 
 
 def cut_short(place, name):
-    """Whether a save is under way, or the last run died in one."""
+    """Whether a save is in progress, or the last run died in one."""
     return any(".tmp-" in entry for entry in os.listdir(place.run(name) + "/checkpoints"))
 
 
 def share(index):
-    """The kills of one number of ranks."""
+    """How many kills each number of ranks gets."""
     return TIMES // len(WORLDS) + (index < TIMES % len(WORLDS))
 
 

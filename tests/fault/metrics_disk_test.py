@@ -18,7 +18,7 @@ FILES = (r"\S+/metrics.jsonl", r"\S+/tensors.jsonl", r"\S+/tensorboard", r"\S+/r
 
 
 def fill(path):
-    """All that the file system still has."""
+    """Fills the file system to its last byte."""
     with open(path, "wb", buffering=0) as ballast:
         try:
             while True:
@@ -40,7 +40,7 @@ def start(place, log):
 
 
 def read(path):
-    """Its records; each line is one."""
+    """Returns the records of a file; each line must be one."""
     with open(path) as lines:
         return [json.loads(line) for line in lines]
 
@@ -91,7 +91,7 @@ def full_for_a_while(place):
 
 
 def full_at_a_start(place):
-    """a run that resumes on a full disk trains, with its config and with another; its last save finds room"""
+    """a run that resumes on a full disk trains, with the same config or another one; there is room for its last save"""
     disk = place.file("runs")
     os.makedirs(disk, exist_ok=True)
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], capture_output=True).returncode != 0:

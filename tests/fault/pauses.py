@@ -7,8 +7,8 @@ import time
 
 
 class Pauses:
-    """As long as this lasts: `pids` are stopped, one after the other or at random, as `next_pause` says: (process id,
-    seconds stopped, seconds until the next). No process is left stopped."""
+    """Within `with`, it stops `pids` as next_pause() says: (process id, seconds stopped, seconds until the next). It
+    leaves no process stopped."""
 
     def __init__(self, next_pause):
         self.next_pause, self.stop, self.count, self.longest = next_pause, threading.Event(), 0, 0

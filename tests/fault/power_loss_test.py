@@ -1,7 +1,7 @@
-"""The power fails under a run that saves at every step. Checkpoints that its log called committed verify after a
-remount. The next start ends with an undisturbed run's bits. The ioctl GOINGDOWN discards everything on a loop-mounted
-ext4 or xfs that had not reached the disk. With "log" the journal was flushed before, so names exist and their data does
-not.
+"""The power fails under a run that saves at every step. After a remount, each checkpoint that the log called committed
+must verify. The next start ends with an undisturbed run's bits. The ioctl GOINGDOWN discards everything on a
+loop-mounted ext4 or xfs that had not reached the disk. With "log" the journal was flushed before, so names exist and
+their data does not.
 
 usage: power_loss_test.py [TEST ...] CUTS=6: the number of power cuts of a test; CUTS_SEED. Needs root and loop devices;
 else it exits with 77."""
@@ -63,14 +63,14 @@ class FileSystem:
         os.close(root)
 
     def come_back(self):
-        """Unmounting waits for the last process that has been there."""
+        """Mounts it again. Unmounting waits for the last process that used the file system."""
         deadline = time.monotonic() + 60
         while (done := self.unmount()).returncode != 0:
             assert time.monotonic() < deadline, done.stderr
             time.sleep(0.02)
         done = self.mount()
         assert done.returncode == 0, "the file system does not come back: " + done.stderr
-        os.listdir(self.mounted_at)  # an error where it is the old mount, still without power
+        os.listdir(self.mounted_at)  # fails if this is still the old mount, which has no power
 
 
 def skip_unless_possible(place):
@@ -99,7 +99,7 @@ def cut(place, kind, mode, ranks, at, begin=""):
             while not (os.path.exists(disk.trace) and disk.struck()):
                 assert process.poll() is None and time.monotonic() < deadline, open(log).read()
                 time.sleep(0.005)
-            # Only what the log says by now was a promise: it can say nothing more of the operation that hangs.
+            # Only checkpoints that the log names by now were promised: the operation hangs, so nothing follows.
             promised = committed(open(log).read())
             disk_image.lose_power()
         finally:
@@ -115,7 +115,7 @@ def cut(place, kind, mode, ranks, at, begin=""):
 
 def cuts(place, kinds):
     skip_unless_possible(place)
-    # Undisturbed runs, not on that disk, also count what there is to be cut.
+    # Undisturbed runs on another disk count the operations at which power can fail.
     os.makedirs(place.file("disk"), exist_ok=True)
     operations = {}
     for ranks in (1, 2):

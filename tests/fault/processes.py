@@ -32,7 +32,7 @@ def alive(pids):
 
 
 def wait_for(process, log, pattern, seconds=60, times=1):
-    """Until the log has said it so many times; a process that ends before that has failed."""
+    """Waits until the log has the text so many times. It is an error if the process ends before that."""
     deadline = time.monotonic() + seconds
     while True:
         with open(log) as file:

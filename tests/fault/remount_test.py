@@ -28,7 +28,7 @@ def call(*command, check=True):
 
 
 def mount(image, directory):
-    """The loop device's name; 77 where nothing can be mounted."""
+    """Returns the loop device's name. Ends the test with 77 if it cannot mount."""
     done = subprocess.run(["mount", "-o", "loop,errors=remount-ro", image, directory], text=True, capture_output=True)
     if done.returncode != 0:
         print(f"skipped: an ext4 image cannot be mounted here: {done.stderr.strip()}")

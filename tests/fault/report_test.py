@@ -43,7 +43,7 @@ def expect_exact_sums(report):
 
 
 def killed_and_resumed(place):
-    """kill -9 between two checkpoints, a start with another batch, a resume, a stop: all in the report, to the ms"""
+    """kill -9 between two checkpoints, a start with another batch, a resume, a stop: the report has all, to the ms"""
     began = time.time()
     log = open(place.file("log"), "w+")
     first = start(place, log)

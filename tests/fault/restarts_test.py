@@ -10,7 +10,7 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 SCRIPT = os.path.join(SCRIPTS, "restarts.sh")
 TOKAMAK = os.environ["TOKAMAK"]
 
-# One start, as the scripts make it: `RANKS` in place of the launcher, then what they would do.
+# One start as in the scripts, with the command `RANKS` in place of the launcher. It prints what the script decides.
 ONE_START = """\
 set -u
 TOKAMAK=false
@@ -64,7 +64,7 @@ def bash(text):
 
 
 def hostile_status(place):
-    """a code in status.json that is no number leaves the launcher's; none is evaluated"""
+    """if the code in status.json is no number, the launcher's exit code is used; bash evaluates none of them"""
     marker = os.path.join(place, "marker")
     for word in CODES:
         word = word.format(marker=marker)
@@ -79,7 +79,7 @@ def hostile_status(place):
 
 
 def hostile_restarts(place):
-    """words of .restarts that are no number count as none; none is evaluated, and a link there is not followed"""
+    """a word of .restarts that is no number is ignored; bash evaluates none, and a link in its place is not followed"""
     marker, kept, victim = (os.path.join(place, name) for name in ("marker", ".restarts", "victim"))
     text = f"set -u; TOKAMAK=false; source {SCRIPT}; run={place}; may_start series && echo started"
     for word in CODES:

@@ -17,12 +17,12 @@ from processes import children, wait_for  # noqa: E402
 
 REQUEUES = int(os.environ.get("REQUEUES", "20"))
 RNG = random.Random(int(os.environ.get("REQUEUE_SEED", "23")))
-# Each of them shares a step's 24 sequences equally.
+# Each of these numbers of ranks divides a step's 24 sequences equally.
 WORLDS = [4, 2, 3, 8]
 
 
 def state_of(checkpoint):
-    """(tensors, what the manifest says of the run) of a checkpoint."""
+    """Returns a checkpoint's (tensors, run state in the manifest)."""
     with open(checkpoint + "/manifest.json") as file:
         manifest = json.load(file)["manifest"]
     return gathered(checkpoint), {key: manifest[key] for key in ("step", "tokens", "next_sample", "seed")}
@@ -35,7 +35,7 @@ def worlds(place):
     for stop, ranks in zip((4, 8, 12, 20), WORLDS):
         name = f"on-{ranks}"
         if given is not None:
-            # A checkpoint of another run is saved again by the ranks that have loaded it.
+            # The ranks load a checkpoint of another run and save it again at once.
             place.train(name, ranks, *steps, f"checkpoint.load={given}", "--stop-at-step", str(stop - 4 if stop < 20 else 12),
                         expect=75)
             at = place.steps(name)[-1]
@@ -57,7 +57,7 @@ def worlds(place):
 
 
 def requeued(place):
-    """20 starts, each ended at a random step by a signal or kill -9, on the same ranks: losses and bits of one start"""
+    """20 starts, each ended at a random step by a signal or kill -9: the losses and bits of a single start"""
     last, ranks = 10 * REQUEUES, 2
     options = [f"training.max_steps={last}", "checkpoint.interval=3"]
     assert run(place, "one-start", ranks, *options)[0] == 0
@@ -65,7 +65,7 @@ def requeued(place):
     for number in range(REQUEUES):
         process, log = start(place, "requeued", ranks, *options)
         try:
-            # Some steps after where it begins; never so many that the run is at its end before the last start.
+            # Some steps after its first one, but so few that the run does not reach its end before the last start.
             until = at + RNG.randint(4, 9)
             wait_for(process, log, rf"step {until}/", seconds=300)
             way = RNG.choice(["USR1", "KILL"])
@@ -78,7 +78,7 @@ def requeued(place):
             end(process)
         text = open(log).read()
         if code == 0:
-            break  # it was faster than we
+            break  # the run ended before our signal
         assert code == (75 if way == "USR1" else 128 + signal.SIGKILL), (way, code, text)
         resumed = re.search(r"resumed from \S+ \(step (\d+)", text)
         assert (int(resumed.group(1)) if resumed else 0) >= at, text

@@ -76,21 +76,21 @@ def killed(place):
 
 
 def stopped(place):
-    """SIGTERM, SIGINT, SIGHUP or SIGUSR1 to the script: the ranks save, it ends with 75, and the next call goes on"""
+    """SIGTERM, SIGINT, SIGHUP or SIGUSR1 to the script: the ranks save, it ends with 75, and the next call resumes"""
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         series = Series(place, "stopped", f"training.max_steps={ENDLESS}", interval=ENDLESS)
         series.says(r"step \d+/", times=20)
         series.process.send_signal(name)
         text = series.ends(75)
         assert len(re.findall("stopped; start again", text)) == 1, text
-        os.remove(series.log)  # the next start has one of its own
+        os.remove(series.log)  # the next start writes a log of its own
     last = place.steps("stopped")[-1]
     place.train("stopped-straight", RANKS, f"training.max_steps={ENDLESS}", "--stop-at-step", str(last), expect=75)
     assert gathered(place.checkpoint("stopped", last)) == gathered(place.checkpoint("stopped-straight", last))
 
 
 def second_signal(place):
-    """a second signal ends ranks that hang at once; without one, SAVE_SECONDS do"""
+    """a second signal ends hanging ranks at once; without it they end after SAVE_SECONDS"""
     for variables, signals, code in (({}, 2, 1), ({"SAVE_SECONDS": "2"}, 1, 1)):
         series = Series(place, "hung", f"training.max_steps={ENDLESS}", **variables)
         series.says(r"step \d+/", times=20)
@@ -100,7 +100,7 @@ def second_signal(place):
             series.process.send_signal(signal.SIGTERM)
             series.says("the ranks shall save")
         series.ends(code)
-        gone_by = time.monotonic() + 10  # mpirun has sent them SIGKILL; the kernel may take a moment
+        gone_by = time.monotonic() + 10  # mpirun has sent SIGKILL; the processes may take a moment to end
         while alive(ranks) and time.monotonic() < gone_by:
             time.sleep(0.02)
         assert not alive(ranks)
@@ -108,7 +108,7 @@ def second_signal(place):
 
 
 def config_error(place):
-    """an error that would recur is not tried again: its code is the script's; a missing launcher is named"""
+    """after an error that would recur, the script ends with that exit code; it names a missing launcher"""
     text = Series(place, "config", "optimizer.lrr=1").ends(2)
     assert "starting again" not in text, text
     text = Series(place, "config", "data.seed_is_not_a_key=1").ends(2)

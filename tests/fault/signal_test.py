@@ -38,7 +38,7 @@ def while_ranks_are_missing(place):
         logs = [open(place.file(f"{name}{rank}.log"), "w+") for rank in there]
         ranks = [subprocess.Popen([TOKAMAK, "train", place.config(name)], env=dict(where, RANK=str(rank)), stdout=log, stderr=log)
                  for rank, log in zip(there, logs)]
-        time.sleep(2)  # until they wait: of what they do then there is no sign
+        time.sleep(2)  # until the ranks wait, which nothing in the log shows
         assert all(rank.poll() is None for rank in ranks)
         sent = time.monotonic()
         for rank in ranks:

@@ -46,7 +46,7 @@ class Run:
         return wait_for(self.process, self.log, pattern, seconds, times)
 
     def pids(self):
-        """By rank."""
+        """Process ids by rank."""
         found = sorted(children(self.process.pid), key=rank_of)
         assert len(found) == RANKS, found
         return found
@@ -68,7 +68,7 @@ def expect_bits_of_undisturbed(place, name, step):
 
 
 def straggler(place):
-    """a rank that is stopped for 40 ms of every 60 is named, with its host; nothing ends, the bits are the same"""
+    """a rank is stopped for 40 ms of every 60: it is named with its host, and the run continues to the right bits"""
     with Run(place, "slow") as run:
         run.wait_for(r"step \d+/")
         with pauses.Pauses(pauses.duty_cycle(run.pids()[SLOW])):
@@ -85,12 +85,12 @@ def straggler(place):
 
 
 def false_alarms(place):
-    """ranks pause at random, for less than the limit, and the disk takes 1 MB/s: no alarm, the bits are the same"""
+    """ranks pause at random, for less than the limit, and the disk takes 1 MB/s: no alarm, and the right bits"""
     limit = 20
     with Run(place, "pauses", f"resilience.watchdog_min={limit}s", f"resilience.watchdog_max={limit}s",
              "checkpoint.interval=200", env=Disk(place, "pauses", rate=1000000).env) as run:
         run.wait_for(r"step \d+/")
-        # No longer than half of the limit: a loaded machine adds to it.
+        # At most half of the limit, since a loaded machine makes pauses longer.
         with pauses.Pauses(pauses.at_random(run.pids(), limit / 2, SEED)) as disturbed:
             end = time.monotonic() + 60 * MINUTES
             while time.monotonic() < end:

@@ -40,7 +40,7 @@ exec nsenter -t $init -n -u -m -p /bin/sh -c "$*"
 
 
 def enter_or_skip():
-    """Goes on in a namespace of its own; ends the process with 77 where that is not to be had."""
+    """Continues in a new namespace. Ends the process with 77 if it cannot make one."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     if INSIDE in os.environ:
         return
@@ -63,7 +63,7 @@ def kill(pid):
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it has ended by itself meanwhile
+        pass  # the process has ended by itself
 
 
 def until(condition, what, seconds=60):
@@ -100,16 +100,16 @@ class Host:
         run(f"ip link set {self.name} master switch")
 
     def lose_what_comes_from_it(self):
-        """One-way loss: a bucket into which no packet fits."""
+        """Loses all packets from this host, by a token bucket into which no packet fits."""
         run(f"nsenter -t {self.shell} -n tc qdisc replace dev eth0 root tbf rate 8bit burst 1 limit 1")
 
     def shape(self, rate, latency="200ms", burst="3000"):
-        """Both ways."""
+        """Limits the cable in both directions."""
         for prefix, device in (("", self.name), (f"nsenter -t {self.shell} -n ", "eth0")):
             run(f"{prefix}tc qdisc replace dev {device} root tbf rate {rate} burst {burst} latency {latency}")
 
     def kill(self):
-        """Power loss."""
+        """Kills all processes of the host at once, as a power loss does."""
         if self.init.poll() is not None:
             return
         self.cut()
@@ -176,7 +176,7 @@ class Start:
         assert said(), self.text()
 
     def pids(self, ranks):
-        """{rank: process id} of all, as soon as they are there."""
+        """Waits until all ranks have started. Returns {rank: process id}."""
         def found():
             known = {}
             for host in self.hosts:

@@ -1,5 +1,5 @@
-"""The ranks of a run that strangers attack: started one by one with limits of time and memory, and judged. A run is
-unharmed if it ends with the same bits as without strangers."""
+"""Starts the ranks of a run that strangers attack, one by one, with limits of time and memory, and judges them. A run
+is unharmed if it ends with the same bits as without strangers."""
 import os
 import re
 import resource
@@ -14,7 +14,7 @@ from harness import ENV, TOKAMAK, own_address_space  # noqa: E402
 from judge import CONTROLS, DOCUMENTED  # noqa: E402
 from strangers import listening_ports  # noqa: E402
 
-SECONDS = 50  # far beyond what any case takes: a hang, not a slow machine
+SECONDS = 50  # no case takes nearly as long, even on a slow machine: a rank that does hangs
 MEMORY = own_address_space() + (640 << 20)
 LONGEST_ERROR = 300
 LONGEST_LOG = 20000
@@ -92,7 +92,7 @@ class Run:
         assert len(text) < LONGEST_LOG, f"{len(text)} characters in the log"
 
     def expect_error(self, process, code, word=""):
-        """One error, short, from this process; returns it."""
+        """This process must print one short error. Returns it."""
         got = self.code(process)
         index = self.processes.index(process)
         assert got in DOCUMENTED and got == code, f"exit {got}, expected {code}\n{self.text()}"

@@ -1,5 +1,5 @@
-"""Damages of hostile files, as tables of functions. They damage the object at a path, bytes, a JSON value or a config's
-text. All are deterministic, given their random generator."""
+"""Tables of functions that damage good files: the object at a path, its bytes, a JSON value or a config's text. All are
+deterministic, given their random generator."""
 import copy
 import json
 import os
@@ -80,7 +80,7 @@ BYTES = {
 }
 
 
-# JSON: the text of a value in which something is wrong. `paths` are those of all values in it.
+# JSON: functions that return the text of a damaged value. `paths` has the path of every value in it.
 def paths_of(value, path=()):
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

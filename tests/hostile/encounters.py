@@ -50,7 +50,7 @@ def false_rank(play, code=6, word="", size=2):
 
 
 def false_rank_zero(act, word="", secret=None, code=6):
-    """Rank 1 comes to a stranger's port."""
+    """Rank 1 connects to a port on which a stranger plays rank 0."""
     @options(secret=secret)
     def case(run, _):
         zero = FalseRankZero(act)
@@ -61,7 +61,7 @@ def false_rank_zero(act, word="", secret=None, code=6):
 
 
 def stopped(play):
-    """SIGTERM to a rank that waits: it ends with 75, whoever keeps it busy."""
+    """SIGTERM to a rank that waits for others: it ends with 75, whichever stranger keeps it busy."""
     @options()
     def case(run, _):
         process, held = play(run)

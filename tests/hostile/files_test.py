@@ -83,7 +83,7 @@ def lines(record, count=3):
 
 
 def make_good(place):
-    """The good files that each case begins with, made by the program where it writes such."""
+    """Makes the good files that each case begins with, by the program if it can write that format."""
     good = place.file("good")
     shutil.copytree(place.data, good + "/data")
     shutil.copy(place.file("tokenizer.model"), good)
@@ -117,9 +117,9 @@ class Case:
         self.name = f"{format_.name}, {kind}, {' '.join(command[:2])}"
 
     def run(self, place, good):
-        """The faults of the answer; empty if there are none."""
+        """Returns the faults of the program's answer; empty if there are none."""
         where = tempfile.mkdtemp(prefix="case-", dir=place.path)
-        writes = self.command[0] == "train"  # into files of the run; the others share the good ones
+        writes = self.command[0] == "train"  # train writes into the run, so it gets copies; others share the files
         shutil.copytree(good, where + "/in", symlinks=True, copy_function=shutil.copy if writes else os.link)
         for name in ("out", "cwd"):
             os.mkdir(f"{where}/{name}")
@@ -154,7 +154,7 @@ class Case:
         return [word.replace("IN/step", "IN/" + STEP.rstrip("/")) for word in self.command]
 
     def may_pass(self):
-        """Whether the file may be legal, or another file serves."""
+        """Whether the command may succeed: the damaged file may be legal, or another one replaces it."""
         survives = self.format.text or self.format.optional or self.command[0] == "train" or self.command[1] == "inspect"
         return survives or self.kind not in damage.PLACES
 

@@ -19,7 +19,7 @@ xxhash.XXH3_64bits.restype = ctypes.c_uint64
 
 
 def sealed(body):
-    """A checkpoint's manifest with this body, and a checksum that fits."""
+    """A checkpoint's manifest with this body and its right checksum."""
     found = xxhash.XXH3_128bits(body, ctypes.c_size_t(len(body)))
     return b'{"xxh3_128":"%016x%016x","manifest":%s}\n' % (found.high, found.low, body)
 
@@ -75,15 +75,15 @@ def words_at(*places):
 class Format:
     name: str
     file: str            # below the good files
-    commands: list       # of words; IN is the directory of good files with the bad one, OUT one for results
-    parts: Callable = None   # bytes -> (value, text -> bytes): what damage.JSON or damage.YAML is done to
-    table: dict = field(default_factory=dict)  # that table
+    commands: list       # argument lists; IN is the directory with the damaged file, OUT one for results
+    parts: Callable = None   # bytes -> (value to damage, function that makes bytes of its text again)
+    table: dict = field(default_factory=dict)  # the table of damages for that value
     more: dict = field(default_factory=dict)   # damage of bytes for this format alone
     text: bool = False   # any bytes are legal
     prints: bool = False  # its output is the file's text
-    optional: bool = False  # what cannot be opened counts as not there
-    without: tuple = ()   # kinds of damage that are none to this format
-    codes: tuple = ()     # what a refusal exits with; (): any documented code
+    optional: bool = False  # a file that cannot be opened is treated as missing
+    without: tuple = ()   # kinds of damage that leave this format intact
+    codes: tuple = ()     # exit codes of a refusal; (): any documented code
 
 
 BAD_CONFIG, BAD_DATA, BAD_CHECKPOINT = 2, 3, 4
@@ -130,13 +130,13 @@ FORMATS = [
     Format("a checkpoint's config", STEP + "manifest.json", CHECKPOINTS[1:4], as_sealed_config, damage.YAML,
            codes=(BAD_CHECKPOINT,)),
     Format("a checkpoint's config, resumed", STEP + "manifest.json", CHECKPOINTS[4:5], as_sealed_config, damage.YAML,
-           codes=(BAD_CHECKPOINT, BAD_CONFIG)),  # a legal one may differ from the run's
+           codes=(BAD_CHECKPOINT, BAD_CONFIG)),  # a legal config may differ from the run's
     Format("a checkpoint's data state", STEP + "manifest.json", CHECKPOINTS[4:5], as_sealed_data, damage.JSON,
            codes=(BAD_CHECKPOINT, BAD_DATA)),
     Format("a checkpoint's shard", STEP + "rank-00000-of-00001.safetensors", CHECKPOINTS, as_header, damage.JSON,
            more=words_at(0), codes=(BAD_CHECKPOINT,)),
     Format("a config", "fresh.yaml", [["train", "IN/fresh.yaml", "--print-config"], ["plan", "IN/fresh.yaml"]], as_yaml, damage.YAML,
-           codes=(BAD_CONFIG, BAD_DATA)),  # a source may be a path where nothing is
+           codes=(BAD_CONFIG, BAD_DATA)),  # a source may be a path that does not exist
     *[questions(kind) for kind in ("hellaswag", "arc", "mmlu", "piqa", "winogrande")],
     Format("a text to evaluate", "eval.txt", [["eval", "--checkpoint", "IN/step", "--threads", "1", "--task", "text=IN/eval.txt"]], text=True),
     Format("prompts", "prompts.jsonl", [["generate", "--checkpoint", "IN/step", "--max-tokens", "1", "--prompts", "IN/prompts.jsonl"]],

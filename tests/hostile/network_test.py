@@ -20,7 +20,7 @@ from strangers import (BARRIER, DISCONNECT, END, FORGED, GATHER, MAGIC, MESSAGE,
                        answers_challenge, churns, closes_its_side, connect, drips, frame, hear, hello, hello_words,
                        leaves, listening_ports, meanwhile, noise, proof, says, send, silent)
 
-AT_ONCE = 3  # cases: they wait more than they compute
+AT_ONCE = 3  # cases at once: they wait more than they compute
 SECRET = "a secret of 32 characters, or so"
 
 
@@ -65,7 +65,7 @@ def with_a_secret(run, bits):
 
 @options(secret=SECRET)
 def replayed(run, bits):
-    """A message of a rank to one rank 0 is replayed to another one, word by word."""
+    """A stranger replays a rank's message to one rank 0, byte by byte, to the rank 0 of another run."""
     overheard = []
     zero = FalseRankZero(lambda connection: (overheard.append(hear(connection)), send(connection, frame("challenge", "0" * 32)),
                                              overheard.append(hear(connection)), connection.close()))
@@ -82,7 +82,7 @@ def replayed(run, bits):
 
 @options(size=3)
 def only_where_it_is_named(run, bits):
-    """MASTER_ADDR is the loopback's: no port of a rank is open to another host."""
+    """MASTER_ADDR is a loopback address: then no port of a rank is open to other hosts."""
     zero, one = run.start(0), run.start(1)
     run.listen(zero, run.port)
     run.listen(one)
@@ -94,7 +94,7 @@ def only_where_it_is_named(run, bits):
 
 @options()
 def beside_mpi(run, bits):
-    """Noise, and hellos that guess, at the control port that ranks under mpirun open for a moment."""
+    """Strangers send noise and guessed hellos to the control port that ranks under mpirun open for a moment."""
     log = open(run.place.file(run.name + "-mpi.log"), "w+b")
     run.logs.append(log)
     command = [MPIRUN, "-n", "2", "--oversubscribe", "--bind-to", "none", TOKAMAK, "train", run.config, "training.max_steps=2"]

@@ -13,7 +13,7 @@ MAGIC = b"TOKAMAK1"
 VERSION = "4"
 JOB = "run ''"
 LANES = 3
-GATHER, BARRIER = 1, 4  # what messages of src/comm/tcp.cc are for
+GATHER, BARRIER = 1, 4  # purposes of messages in src/comm/tcp.cc
 DISCONNECT, END, MESSAGE = 1, 2, 3  # words of src/comm/watch.cc
 FORGED = "\x1b[2J\x1b]0;x\x07\u202e\r\n12:00:00 info [0] FORGED\n"
 
@@ -49,7 +49,7 @@ def connect(port, seconds=10, address="127.0.0.1"):
 
 
 def send(connection, *parts):
-    """As much as is taken: the other side may be done with us."""
+    """Sends as much as the other side takes, since it may close the connection."""
     try:
         for part in parts:
             connection.sendall(part)
@@ -96,7 +96,7 @@ def leaves(count, reset=False):
 
 
 def drips(text, pause):
-    """A byte at a time, for as long as anybody listens."""
+    """Sends a byte at a time until the other side closes the connection."""
     def act(port):
         connection = connect(port)
 
@@ -110,7 +110,7 @@ def drips(text, pause):
 
 
 def meanwhile(*parts):
-    """Says it on a thread: a rank that waits for something else first does not read it."""
+    """Sends on a thread, because a rank that waits for something else does not read it yet."""
     def act(port):
         connection = connect(port, 60)
         threading.Thread(target=send, args=(connection, *parts), daemon=True).start()
@@ -139,7 +139,7 @@ def churns(threads, seconds):
                     with connect(port, 1) as connection:
                         send(connection, noise(seed * 7, seed))
                 except OSError:
-                    time.sleep(0.01)  # the port is closed when all have met
+                    time.sleep(0.01)  # the rank closes its port when all ranks have met
         for seed in range(threads):
             threading.Thread(target=run, args=(seed,), daemon=True).start()
         return []

@@ -30,7 +30,7 @@ class NotingDevice : public CpuDevice {
   std::string notes;
   bool recording = false;
   std::optional<Kind> fails;
-  size_t timestamps = 0, over = 100;  // made so far; pairs of them that are reached
+  size_t timestamps = 0, over = 100;  // timestamps made so far; number of pairs that the device has reached
   double pass_seconds = 2, graph_seconds = 1;
 
  private:
@@ -57,7 +57,7 @@ class NotingDevice : public CpuDevice {
 struct Run {
   explicit Run(CudaGraphs kind) : passes(device, kind) { log::configure(0, 1, log::Level::kError); }
 
-  // The notes that so many runs of a key leave.
+  // Runs a pass of `key` `times` times. Returns the notes.
   std::string run(int times = 1, PassKey key = {.tokens = 64}) {
     device.notes.clear();
     for (int i = 0; i < times; ++i) {
@@ -115,11 +115,11 @@ TEST_CASE("auto times three passes of one key either way, and keeps the faster f
 
 TEST_CASE("auto takes the best of the times, and none before all are over") {
   Run run(CudaGraphs::kAuto);
-  run.device.pass_seconds = 9;  // the first one was disturbed
+  run.device.pass_seconds = 9;  // as if the first run was disturbed
   run.run(2);
   run.device.pass_seconds = 0.5;
   run.run(6);
-  run.device.over = 5;        // of 6
+  run.device.over = 5;        // of 6 timings
   CHECK(run.run(2) == "gg");  // meanwhile
   CHECK(run.run(2, {.tokens = 32}) == "pp");
   CHECK_FALSE(run.passes.settled());
@@ -131,7 +131,7 @@ TEST_CASE("auto takes the best of the times, and none before all are over") {
 TEST_CASE("a pass that cannot be captured runs eagerly, or is an error if graphs are required") {
   Run automatic(CudaGraphs::kAuto);
   automatic.device.fails = Kind::kUnsupported;
-  CHECK(automatic.run(7) == "prpppppp");  // the pass that was to be recorded is not left out
+  CHECK(automatic.run(7) == "prpppppp");  // the pass whose capture failed still runs, once
   CHECK(automatic.passes.settled());
   Run on(CudaGraphs::kOn);
   on.device.fails = Kind::kUnsupported;
@@ -150,8 +150,8 @@ TEST_CASE("document counts are rounded up to few values, and documents of maximu
   CHECK(room_for_documents(5, 4 * 32, 32) == 8);
   CHECK(room_for_documents(8, 4 * 32, 32) == 8);
   CHECK(room_for_documents(9, 4 * 32, 32) == 16);
-  CHECK(room_for_documents(33, 48, 32) == 48);  // there are no more than tokens
-  CHECK(room_for_documents(50, 48, 32) == 50);  // but for empty ones
+  CHECK(room_for_documents(33, 48, 32) == 48);  // no more documents than tokens
+  CHECK(room_for_documents(50, 48, 32) == 50);  // except for empty documents
 }
 
 TEST_CASE("a device that fails while it records ends the run, also where graphs are not required") {

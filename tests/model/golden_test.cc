@@ -13,7 +13,7 @@ namespace {
 const std::vector<std::string> kCases = {"llama_mha_untied", "llama_mha_tied", "llama_gqa_untied",
                                          "llama_gqa_tied",   "qwen2_gqa_tied", "qwen3_gqa_untied"};
 const std::vector<std::string> kAngles = {"llama_rope_linear", "llama_rope_dynamic", "llama_rope_yarn",
-                                          "llama_rope_llama3"};  // f32 alone, and no AdamW
+                                          "llama_rope_llama3"};  // for f32 only, without AdamW
 
 std::vector<std::string> all_cases() {
   std::vector<std::string> all = kCases;
@@ -161,7 +161,7 @@ TEST_CASE("twenty steps of AdamW with clipping follow torch's losses and gradien
 
 // transformers rounds to bf16 after every operation, we keep statistics, RoPE and the residual sum in f32 and round
 // once: the two differ by their roundings. Two such runs may differ by 3e-2 of the norm. Biases of keys and norms of
-// heads may differ by 4e-2, because their gradients nearly cancel. A wrong formula is far out.
+// heads may differ by 4e-2, because their gradients nearly cancel. A wrong formula differs far more.
 TEST_CASE("in bf16, logits, loss and gradients are near transformers' own bf16 run") {
   for (const std::string& name : kCases) {
     const Golden golden(name);

@@ -1,4 +1,4 @@
-// A model of two kinds of layers, one of which the program does not know: weights, FLOPs, memory, recompute and
+// A model of two kinds of layers, one of which only this test defines: weights, FLOPs, memory, recompute and
 // gradients follow from the tables of its parts.
 #include "model/layer_table.h"
 
@@ -90,7 +90,7 @@ TEST_CASE("a weight and an activation of a new kind of layer are in the list of 
   std::map<std::string, int64_t> buffers;
   const MemoryPlan::Group group = plan.groups().at(0);
   for (const auto& member : group.members) buffers[member.name] = member.buffers;
-  CHECK(buffers.at("layer.* extra") == 1);    // of the toy layers
+  CHECK(buffers.at("layer.* extra") == 1);    // shared by the toy layers
   CHECK(buffers.at("layer.* gate_up") == 2);  // one for each kind
 
   const size_t extra = static_cast<size_t>(std::find(names.begin(), names.end(), "toy.extra") - names.begin());

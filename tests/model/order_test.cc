@@ -34,10 +34,10 @@ TEST_CASE("a step gathers a layer ahead, in backward before the reduction, and t
   for (const RecordingComm::Call& call : comm.calls) order.push_back(call.name + unit_of(call.slice));
   const std::vector<std::string> expected = {
       "gather norms", "gather embedding", "gather layer.0", "gather layer.1", "gather layer.2", "gather layer.3",
-      "gather head", "reduce head",  // backward from here; layers 3 and 2 are still there
+      "gather head", "reduce head",  // backward from here; buffers still hold layers 3 and 2
       "gather layer.1", "reduce layer.3", "gather layer.0", "reduce layer.2", "gather embedding", "reduce layer.1",
       "reduce layer.0", "reduce embedding",
-      // The last micro-batch: layers 0 and 1 are still there. Reductions are now added to the slices.
+      // The last micro-batch: buffers still hold layers 0 and 1. Reductions are now added to the slices.
       "gather layer.2", "gather layer.3", "gather head", "reduce and add", "gather layer.1", "reduce and add",
       "gather layer.0", "reduce and add", "reduce and add", "reduce and add", "reduce and add"};
   CHECK(order == expected);

@@ -21,10 +21,10 @@ ModelConfig llama3_8b() {
   return config;
 }
 
-// Attention in one piece; gate and up, and down.
+// (part, piece) of attention, of gate and up, and of down.
 constexpr std::pair<size_t, int> kPieces[] = {{0, 0}, {1, 0}, {1, 1}};
 
-// A tensor for each matrix of a unit, of its shape, that says which one it is by its address.
+// A tensor for each matrix of a unit, with its shape. The address, never used, says which matrix it is.
 struct Unallocated {
   explicit Unallocated(const Unit& unit_of) : unit(unit_of), memory(unit.matrices.size()) {
     for (size_t m = 0; m < memory.size(); ++m) {

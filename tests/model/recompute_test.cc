@@ -1,4 +1,4 @@
-// The tensors that a layer keeps for backward change memory and work, and no bit.
+// The tensors that a layer keeps for backward change memory and work, but no bit of a result.
 #include "model/recompute.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kLayers = 4;
 
-// All bits that two micro-batches leave: gradients, then losses.
+// The bits of the gradients, then of the losses, after two micro-batches.
 std::vector<char> bits_of(SmallModel& small) {
   small.parameters.initialize(1, *small.stream);
   small.parameters.begin_step();
@@ -71,8 +71,8 @@ TEST_CASE("any number of layers may keep any tensor: gradients and losses are th
       const std::vector<char> expected = bits_of(everything);
       CHECK(std::count(expected.begin(), expected.end(), 0) < static_cast<int64_t>(expected.size()) / 2);
       const int64_t choices[] = {0, 1, kLayers - 1};
-      // Every combination of the first four, and of any two tensors: sums of digits that differ in at least two of
-      // them.
+      // Every combination of the first four counts, and of the counts of any two tensors. For this the last three are
+      // sums of digits modulo 3.
       for (int64_t code = 0; code < 3 * 3 * 3 * 3; ++code) {
         const int64_t a = code % 3, b = code / 3 % 3, c = code / 9 % 3, d = code / 27;
         const int64_t digits[] = {a, b, c, d, (a + b + c) % 3, (a + 2 * b + d) % 3, (b + c + d) % 3};
@@ -132,7 +132,7 @@ TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few
   std::mt19937 random(16);
   for (int problem = 0; problem < 500; ++problem) {
     const auto most = static_cast<int64_t>(random() % 4);
-    const bool alike = problem % 3 == 0;  // costs in proportion: many ties
+    const bool alike = problem % 3 == 0;  // FLOPs in proportion to bytes: many ties
     PerKeptTensor<KeepCost> costs;
     for (size_t tensor = 0; tensor < kDecoderKept; ++tensor) {
       KeepCost& cost = costs[tensor];

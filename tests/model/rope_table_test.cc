@@ -52,7 +52,7 @@ TEST_CASE("frequencies and attention factor of each rope_type are those of trans
     CHECK(config.rope_scaling.problems(config.max_position_embeddings).empty());
     const RopeFrequencies actual = rope_frequencies(config, cases[i].at("length"));
     const auto floats = file.values<float>(str(i, "/w"));
-    // transformers forms them in f32: a power of theta to half a unit of the exponent's last place
+    // transformers computes them in f32, so theta's exponent is off by up to half a unit in its last place
     CHECK(largest_relative_error(actual.w, {floats.begin(), floats.end()}) < 2e-6);
     CHECK(actual.attention_factor == Approx(cases[i].at("attention_factor").get<double>()).epsilon(1e-12));
   }

@@ -1,5 +1,5 @@
-// The auto keys' values, against every combination that a config may name, judged by the same simulator. They fit the
-// available memory, and are the same on every rank.
+// Compares the chosen values of the auto keys with every combination that a config may name, by the same simulator.
+// They fit the available memory, and are the same on every rank.
 #include "plan/auto_choice.h"
 
 #include <catch2/catch.hpp>
@@ -47,7 +47,7 @@ struct Tried {
   double seconds;
 };
 
-// Every micro-batch, number of gathered layers and list of kept layers.
+// Simulates every micro-batch, number of gathered layers and list of kept layers.
 std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine) {
   const int64_t most = config.model.num_hidden_layers - 1;
   std::vector<Tried> all;
@@ -71,7 +71,7 @@ std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, in
   return all;
 }
 
-// The smallest memory of which `bytes` may be filled.
+// Returns the smallest memory of which a plan may fill `bytes`.
 int64_t enough_for(int64_t bytes, const Machine& machine) {
   int64_t enough = bytes;
   while (fillable_bytes(enough, machine.cpu) < bytes) ++enough;
@@ -208,7 +208,7 @@ TEST_CASE("gradients are reduced once a step where that is faster, fits, and is 
   CHECK(chosen() == ReduceWhen::kEveryMicrobatch);
   CHECK(!tries_once());
   config.parallelism.reduce = ReduceWhen::kAuto;
-  config.training.micro_batch_size = {4};  // there is only one
+  config.training.micro_batch_size = {4};  // the only micro-batch of a step
   CHECK(!tries_once());
 }
 
@@ -329,7 +329,7 @@ RANKS_CASE("every rank takes what rank 0 chooses, and its error") {
                       .total = int64_t{1} << 30,
                       .available = int64_t{1} << 30};
   const AutoChoice expected = choose(inputs);
-  if (world.rank() > 0) inputs.device = "no such machine";  // which it would not choose for
+  if (world.rank() > 0) inputs.device = "no such machine";  // only rank 0 may choose, or this would throw
   const AutoChoice choice = choose_collectively(world.comm(), inputs);
   CHECK(choice.micro_batch == expected.micro_batch);
   CHECK(choice.keep_gathered == expected.keep_gathered);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kPlenty = int64_t{1} << 40;
 
-// The choice for 16 sequences of 4096 tokens on each rank.
+// Returns the micro-batch for 16 sequences of 4096 tokens on each rank.
 int64_t micro_batch(RunConfig config, int64_t bytes, int ranks = 2) {
   config.training.micro_batch_size = {};
   const GlobalBatch batch{.length = 4096, .sequences_per_step = 16 * ranks, .sequences_per_rank = 16, .total_steps = 1};

@@ -1,5 +1,5 @@
-// The communicated bytes of the step record against those passed to MPI. This program's MPI_Allgather, MPI_Iallgather
-// and MPI_Ialltoall wrap the library's and count (MPI's profiling interface).
+// Compares the communicated bytes of the step record with those passed to MPI. This program's MPI_Allgather,
+// MPI_Iallgather and MPI_Ialltoall wrap the library's and count (MPI's profiling interface).
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Bytes to other ranks, of this process.
+// Bytes that this process has sent to other ranks.
 std::atomic<double> sent = 0;
 
 void count(int elements, MPI_Datatype type, MPI_Comm comm) {
@@ -70,7 +70,7 @@ RANKS_CASE("a recorded step exchanges the bytes that MPI sends") {
     PlannedRun run = plan_run(config, batch, groups.mesh(), backend, PlanFor::kTraining, INT64_MAX);
     run.engine->commit();
     run.engine->parameters().initialize(1, run.engine->compute());
-    // The gathers for the step after are under way still when a step ends.
+    // When a step ends, gathers for the next step are still running.
     const auto step = [&] {
       record_step(*run.engine, run.shape, {.before = 0});
       run.engine->parameters().wait_gathered(run.engine->compute());

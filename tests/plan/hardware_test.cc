@@ -114,8 +114,8 @@ TEST_CASE("groups whose members are apart share the ports of a node") {
   Machine machine = find_machine("a100-80");
   machine.efficiency.bus = 1;
   machine.network_rate = 200e9;
-  CHECK(bus_rate(machine, 4, 8) == Approx(25e9));   // one replica a node: eight groups
-  CHECK(bus_rate(machine, 16, 4) == Approx(50e9));  // two a node: four groups
+  CHECK(bus_rate(machine, 4, 8) == Approx(25e9));   // one replica per node, so eight groups share the ports
+  CHECK(bus_rate(machine, 16, 4) == Approx(50e9));  // two replicas per node, so four groups share them
   CHECK(bus_rate(machine, 4, 64) == Approx(25e9));
   CHECK(bus_rate(machine, 4, 2) == Approx(300e9));  // inside a node
 }
@@ -135,7 +135,7 @@ TEST_CASE("a measured machine takes the nearest call that was measured, scaled b
   CHECK(cost_of(gather, machine, *backend.ops).seconds() == Approx(4e-3));
   gather.exchanged = 5e8;
   CHECK(cost_of(gather, machine, *backend.ops).seconds() == Approx(0.5));
-  gather.name = "reduce_scatter";  // not measured: by the link's rate
+  gather.name = "reduce_scatter";  // not measured, so the link's rate is used
   CHECK(cost_of(gather, machine, *backend.ops).work == Approx(5e8 / bus_rate(machine, 2)));
 
   float x = 0;

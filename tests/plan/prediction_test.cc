@@ -1,4 +1,4 @@
-// Predictions against what they are made of: the whole simulated step, the plan of memory, and known formulas at scale.
+// Compares predictions with the whole simulated step, the plan of memory, and known formulas at scale.
 #include "plan/prediction.h"
 
 #include <catch2/catch.hpp>
@@ -70,7 +70,7 @@ TEST_CASE("a search finds only what fits, the fastest first, and of a mode that 
     CHECK(p.available_bytes == machine.plannable_bytes());
     CHECK(p.free_bytes == whole - p.peak_bytes_per_rank);
   }
-  // Plans must fit into the memory without the free share. Here that is less than a byte above the largest plan.
+  // Plans must fit into the memory without the free share, here less than a byte above the largest plan.
   machine.free_share = 1 - (double(most) + 0.5) / double(whole);
   CHECK(search(config, batch, 2, machine).fitting.size() == all.fitting.size());
   machine.free_share = 1 - (double(most) - 1.5) / double(whole);
@@ -79,7 +79,7 @@ TEST_CASE("a search finds only what fits, the fastest first, and of a mode that 
   const Choices fewer = search(config, batch, 2, machine);
   CHECK(fewer.fitting.size() < all.fitting.size());
   for (const Prediction& p : fewer.fitting) CHECK(p.peak_bytes_per_rank < most);
-  machine.memory_bytes = least / 2;  // nor with units of a projection
+  machine.memory_bytes = least / 2;  // even units of a projection do not fit
   const Choices none = search(config, batch, 2, machine);
   CHECK(none.fitting.empty());
   REQUIRE(none.others.size() == 4);
@@ -138,13 +138,13 @@ TEST_CASE("where no layer fits twice, a search finds units of a projection, and 
   CHECK_THAT(yaml_of(found.fitting.front()), Catch::Contains("unit: projection"));
   machine.memory_bytes /= 2;
   for (const Prediction& p : search(config, batch, 16, machine).others) {
-    CHECK(p.parallelism.unit == UnitSize::kProjection);  // the least there is
+    CHECK(p.parallelism.unit == UnitSize::kProjection);  // units of least memory
   }
 }
 
 TEST_CASE("failures, checkpoints and their best interval are those of the sources at Llama 3's scale") {
   const Reliability r = reliability_of(12 * 405'000'000'000, 16384, 8, true);
-  CHECK(r.mttf_seconds == Approx(54 * 86400.0 / 419));  // one in 3.1 hours
+  CHECK(r.mttf_seconds == Approx(54 * 86400.0 / 419));  // one failure in 3.1 hours
   CHECK(r.checkpoint_bytes == 4.86e12);
   CHECK(r.write_seconds == Approx(4.86e12 / 2048 / 2e9));
   CHECK(r.stall_seconds == Approx(4.86e12 / 16384 / 20e9));

@@ -44,7 +44,7 @@ TEST_CASE("a stream's calls follow each other, and streams without events run at
   CHECK(result.seconds == Approx(5));
   CHECK(result.busy[0] == Approx(3));
   CHECK(result.busy[1] == Approx(5));
-  CHECK(result.exposed_communication == Approx(2));  // after the operations
+  CHECK(result.exposed_communication == Approx(2));  // while no operation runs
   REQUIRE(result.spans.size() == 3);
   CHECK(result.spans[1].begin == Approx(2));  // the second operation
   CHECK(result.spans[1].end == Approx(3));
@@ -70,11 +70,11 @@ TEST_CASE("a gather one unit ahead is hidden but for the first") {
 
 TEST_CASE("an event means the host's last record before the wait, and none recorded is no wait") {
   HandMade step;
-  step.wait(0, 7);  // never recorded: passes
+  step.wait(0, 7);  // event 7 is never recorded, so the wait returns
   step.operation(1, 1);
   step.record_event(1, 3);
   step.operation(1, 10);
-  step.wait(2, 3);  // the first record, not the one below
+  step.wait(2, 3);  // for the first record, not the later one
   step.operation(2, 1);
   step.operation(1, 1);
   step.record_event(1, 3);
@@ -120,7 +120,7 @@ TEST_CASE("a collective takes its share of the device from the operations beside
   HandMade step;
   step.collective(1, 5);
   step.operation(0, 8);
-  // 5 s at 80 %, then 4 s alone.
+  // The operation takes 5 s at 80 % of its rate, then 4 s alone.
   const SimulatedStep result = simulate_one(step, {.contention = 0.2});
   CHECK(result.seconds == Approx(9));
   CHECK(result.exposed_communication == Approx(0).margin(1e-12));
@@ -130,14 +130,14 @@ TEST_CASE("a collective keeps its share of its rate beside operations") {
   HandMade step;
   step.collective(1, 5);
   step.operation(0, 4);
-  // 4 s at half its rate, then 3 s alone.
+  // The gather takes 4 s at half its rate, then 3 s alone.
   const SimulatedStep result = simulate_one(step, {.beside = 0.5});
   CHECK(result.seconds == Approx(7));
   CHECK(result.exposed_communication == Approx(3));
 }
 
 TEST_CASE("a step among others finds what the one before it has begun, and pays for what it leaves behind") {
-  // Waits for the gather that the last step ended with; its own last gather runs beside the next step's operation.
+  // The step waits for the last gather of the step before. Its own last gather runs beside the next step's operation.
   HandMade step;
   step.wait(0, 0);
   step.operation(0, 3);

@@ -14,7 +14,7 @@ using namespace tokamak;
 namespace {
 
 constexpr int64_t kLayers = 5;
-constexpr int64_t kSequences = 6;  // of a rank: three micro-batches
+constexpr int64_t kSequences = 6;  // of a rank, in three micro-batches
 constexpr int64_t kMicroBatches = 3;
 
 struct Sharing {
@@ -68,7 +68,7 @@ DryRun dry_run(const Sharing& sharing) {
   return {config_of(sharing), small_batch(ranks, kSequences), ranks};
 }
 
-// Elements of one rank's slices, padded.
+// Elements of one rank's slices, padding included.
 struct Slices {
   explicit Slices(const Sharing& sharing) {
     for (const Unit& unit : make_param_table(config_of(sharing).model).units) {
@@ -93,7 +93,7 @@ constexpr int64_t kWeight = 2, kGradient = 4;  // bytes of an element: bf16, f32
 
 int64_t size_in(const Sharing& sharing) { return sharing.reduce_in == Precision::kBF16 ? 2 : 4; }
 
-// Bytes by the first two parts of their names, numbers left out: "gradients/layer".
+// Returns bytes by the first two parts of a buffer's name, without numbers: "gradients/layer".
 std::map<std::string, int64_t> planned_bytes_of(const MemoryPlan& plan) {
   std::map<std::string, int64_t> bytes;
   for (const auto& entry : plan.entries()) bytes[entry.name.substr(0, entry.name.find('.'))] += entry.bytes();
@@ -112,7 +112,7 @@ double exchanged_expected(const Sharing& s) {
                            slices.layer * (s.kept_layers() + gathers_of_shared(s.shared_layers()));
   const int64_t times = s.reduces_once() ? 1 : kMicroBatches;
   const int64_t reduced = slices.norms + (slices.all - slices.norms) * times;
-  // Over the replicas each slice once: reduced as it travels, gathered in f32.
+  // Over the replicas each slice travels once each way: reduced in the reduce dtype, then gathered in f32.
   const int64_t part = slices.all / s.replicas;
   return static_cast<double>((s.shards - 1) * (gathered * kWeight + reduced * size_in(s)) +
                              (s.replicas - 1) * part * (size_in(s) + kGradient) +
@@ -134,7 +134,7 @@ TEST_CASE("memory by class is what the stage keeps whole and what it shards") {
     CHECK(bytes["optimizer/exp_avg_sq"] == moment * slices.all);
     CHECK(bytes["gradients/slices"] == kGradient * slices.all);
     const bool whole = sharing.shards == 1;
-    const int64_t units = whole ? 0 : sharing.shards;  // of slices each
+    const int64_t units = whole ? 0 : sharing.shards;  // ranks among which a unit is sliced
     const int64_t weights = sharing.kept_layers() + std::min(sharing.shared_layers(), int64_t{2});
     CHECK(bytes["gathered weights/layer"] == kWeight * units * slices.layer * weights);
     const auto beside_layers = [&](const std::string& group) {
@@ -164,7 +164,7 @@ TEST_CASE("sharded state falls as one over the shard group, and replicas do not 
     for (const int shards : {2, 4, 8}) {
       for (const int replicas : {1, 3}) {
         INFO("stage " << stage << ", " << shards << " x " << replicas);
-        // But for the padding: less than a grain for each unit.
+        // The formula leaves out the padding, which is less than a grain for each unit.
         const int64_t padding = 18 * UnitLayout::kAlignment * replicas * (kLayers + 3);
         const int64_t share = state({shards, replicas, stage});
         CHECK(share >= whole / shards - padding);

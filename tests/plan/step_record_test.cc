@@ -1,4 +1,4 @@
-// The recorded step against what is known otherwise: the formula of MFU, a real run, the bytes that ranks exchange.
+// Compares the recorded step with the formula of MFU, with a real run, and with the bytes that ranks exchange.
 #include "plan/step_record.h"
 
 #include <algorithm>
@@ -35,9 +35,9 @@ double flops_expected(const RunConfig& config, const BatchShape& shape, int64_t 
   double expected = token_flops(model).weights;  // mfu_full's 6 (N - N_embedding)
   expected -= 6 * vectors;                       // no GEMM multiplies with vectors
   expected += layers * 2 * scores;               // Q K^T and P V, only pairs up to the diagonal
-  expected += layers * 5 * scores;               // their four gradients and Q K^T once more;
+  expected += layers * 5 * scores;               // their four gradients, and Q K^T once more
   if (config.activation_checkpoint.mode == RecomputeMode::kFull) {
-    expected += (layers - 1) * (2 * (qkv + o + gate_up) + 2 * scores);  // and the forward pass again, but for down
+    expected += (layers - 1) * (2 * (qkv + o + gate_up) + 2 * scores);  // the forward pass again, without down
   }
   if (config.activation_checkpoint.mode == RecomputeMode::kSelective) {
     const int64_t micro_batch = shape.micro_batch * shape.length;
@@ -88,7 +88,7 @@ TEST_CASE("a recorded step has the FLOPs of mfu_full and of the terms that it le
 
 TEST_CASE("what selective recompute predicts is what a recorded step has: FLOPs, and bytes within the limit") {
   const BackendKind backend = GENERATE(BackendKind::kCpu, BackendKind::kCuda);
-  const int64_t rows_behind = backend == BackendKind::kCuda ? 128 : 0;  // of what attention reads
+  const int64_t rows_behind = backend == BackendKind::kCuda ? 128 : 0;  // extra rows that attention may read
   RunConfig config = small_run();
   config.runtime.backend = backend;
   config.model.num_hidden_layers = 5;
@@ -110,7 +110,7 @@ TEST_CASE("what selective recompute predicts is what a recorded step has: FLOPs,
     CHECK(memory - full <= bytes);
     sizes.insert(memory);
   }
-  CHECK(sizes.size() > 15);  // the limit is used
+  CHECK(sizes.size() > 15);  // more memory keeps more
   CHECK(planned(RecomputeMode::kSelective, AutoLimit::none()) == full);
   CHECK(planned(RecomputeMode::kSelective, {none - full}) == none);
   CHECK(planned(RecomputeMode::kSelective, {}) == none);  // a plan without a limit
@@ -214,7 +214,7 @@ std::string order_of(const StepRecord& record, const ParamTable& table, int rank
 TEST_CASE("gathers go a unit ahead and before the reduction behind, and those of the next step into the update") {
   RunConfig config = small_run();
   config.model.num_hidden_layers = 5;
-  config.model.vocab_size = 97;  // no unit of another's size
+  config.model.vocab_size = 97;  // no two units have one size
   const auto order = [&](const ParallelismOptions& sharing, int64_t micro_batches) {
     config.parallelism = sharing;
     DryRun run(config, small_batch(2, 2 * micro_batches), 2);
@@ -229,6 +229,6 @@ TEST_CASE("gathers go a unit ahead and before the reduction behind, and those of
   CHECK(order({}, 2) == forward + backward("Ge ") + forward + backward("") + norms + update);
   CHECK(order({.zero_stage = 2}, 1) ==
         "Re Rl Rl Rl Rl Rl Re " + norms + "An Gn Ae Ge Al Gl Al Gl Al Gl Al Gl Al Gl Ae Ge");
-  // Without overlap the first step's gathers are every step's, and the update is one.
+  // Without overlap every step has the gathers of the first, and a single update.
   CHECK(order({.overlap = false}, 1) == "Gn Ge Gl Gl Gl Gl Gl Ge " + backward("") + norms + "A?");
 }

@@ -15,7 +15,7 @@ namespace tokamak {
 
 namespace {
 
-std::string error_kind;  // of the case that runs
+std::string error_kind;  // of the running case's last error
 
 void tell(const nlohmann::ordered_json& fact) {
   if (const char* file = std::getenv("TOKAMAK_FACTS"); file != nullptr)
@@ -49,13 +49,13 @@ class FactWriter : public Catch::TestEventListenerBase {
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     const bool passed = stats.totals.assertions.allOk();
-    if (passed) error_kind = "";  // of an error that the case expected
+    if (passed) error_kind = "";  // the case expected the error
     nlohmann::ordered_json fact = with(passed ? "passed" : "failed");
     if (std::isfinite(worst_share())) fact["worst_share"] = worst_share();
     if (!message_.empty()) fact["message"] = message_.substr(0, 300);
     if (!error_kind.empty()) fact["error_kind"] = error_kind;
     tell(fact);
-    // The context is lost: what would come after it would fail too, and say nothing.
+    // The CUDA context is lost, so every later case would fail, too, for no reason of its own.
     if (error_kind == name_of(Kind::kDeviceFault)) {
       Catch::cout() << std::flush;
       std::_Exit(static_cast<int>(Kind::kDeviceFault));

@@ -11,7 +11,7 @@ namespace tokamak {
 enum DecoderKept : size_t { kQkv, kAttention, kMid, kGateUp, kNorm1, kNorm2, kSwiGlu, kDecoderKept };
 inline constexpr const char* kDecoderKeptNames[] = {"qkv", "attention", "mid", "gate_up", "norm1", "norm2", "swiglu"};
 
-// The same number of layers for each.
+// KeptLayers in which `layers` layers keep each tensor.
 inline KeptLayers kept_in(int64_t layers) {
   KeptLayers kept;
   for (size_t i = 0; i < kDecoderKept; ++i) kept[i] = layers;

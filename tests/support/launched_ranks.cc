@@ -1,4 +1,4 @@
-// The ranks that a launcher has started: each is a process that runs every case, and one that fails fails the run.
+// The ranks that a launcher has started: each is a process that runs every case. If one process fails, the test fails.
 #include "support/catch.h"
 #include "support/ranks.h"
 

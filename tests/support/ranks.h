@@ -18,7 +18,7 @@ using RankBody = std::function<void(World&)>;
 // that a launcher has started (launched_ranks.cc).
 void on_ranks(const RankBody& body);
 
-// On so many threads, each with one thread of its own to compute on.
+// Runs `body` on `ranks` threads as ranks, each of which computes on a single thread.
 void on_threads(int ranks, const RankBody& body);
 
 namespace rank_checks {

@@ -1,4 +1,4 @@
-// The one file compiled with the tree's path in it, so that clones share what ccache holds of all others.
+// The one file compiled with the tree's path in it, so that clones share ccache's results for the others.
 #include "support/test_data.h"
 
 #include <cstdlib>

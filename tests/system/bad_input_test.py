@@ -1,4 +1,4 @@
-"""Bad input of every kind: one clear error that names file, key and values, the right exit code, on all ranks, soon."""
+"""Each kind of bad input gives one clear error with file, key and values, and the same exit code on all ranks."""
 import json
 import os
 import re
@@ -94,7 +94,7 @@ def data_errors(place):
         byte = file.read(1)
         file.seek(500)
         file.write(bytes([byte[0] ^ 1]))
-    # Found while training, by each rank that reads the block.
+    # Each rank that reads the block finds it during training.
     output = place.train("flipped", 2, f"data.sources=[{{path: {flipped}}}]", expect=3)
     assert "block 0" in output and "part-00000.bin" in output and "is damaged: checksum" in output, output
 
@@ -126,7 +126,7 @@ def other_data_on_resume(place):
 
 
 def other_model_on_resume(place):
-    """a checkpoint of another shape or function is refused by the key: exit 2; if the key allows it, by a weight: 4"""
+    """a checkpoint of another model: exit 2 names the key; with checkpoint.allow_changes, exit 4 names a weight"""
     before = digest(place.checkpoint("resumed", 5))
     refused(place, "resumed", 2, ["differs from this config's: model.intermediate_size: 100 -> 96\n"], "model.intermediate_size=96")
     refused(place, "resumed", 4, ["model.layers", "48"], "model.intermediate_size=96",
@@ -146,7 +146,7 @@ def other_batch_on_resume(place):
 
 
 def other_function_on_resume(place):
-    """a model key that shapes do not show: exit 2, with both values; checkpoint.allow_changes lets the run go on"""
+    """a changed model key that no shape shows: exit 2, with both values; checkpoint.allow_changes allows a resume"""
     change = "model.rope_theta=500000"
     before = digest(place.checkpoint("resumed", 5))
     refused(place, "resumed", 2, ["model.rope_theta: 10000 -> 500000", "checkpoint.allow_changes=[model.rope_theta]"], change)
@@ -175,8 +175,8 @@ def no_memory(place):
 
 
 def bounded_memory(place):
-    """memory that the process may not have, though the machine has it: exit 5, and the limit is named"""
-    mebibytes = own_address_space() // 2**20 + 300  # the run takes 375 at its start, and 273 for its snapshot later
+    """the machine has the memory, but a limit of the process forbids it: exit 5, and the limit is named"""
+    mebibytes = own_address_space() // 2**20 + 300  # the run takes 375 MiB at its start, and later 273 for its snapshot
     limit = mebibytes * 2**20
     done = call([os.environ["TOKAMAK"], "train", place.config("bounded"), "model.hidden_size=1536", "model.head_dim=384"],
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
@@ -184,7 +184,7 @@ def bounded_memory(place):
 
 
 def few_descriptors(place):
-    """a process that has no descriptor left to read /proc with does not state its peak"""
+    """a process without a free descriptor cannot read /proc, so it prints no peak memory"""
     outputs = [call([os.environ["TOKAMAK"], "train", place.config("descriptors"), f"run.output_dir={place.run(str(limit))}",
                      "training.max_steps=2"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))).stdout
                for limit in range(7, 14)]

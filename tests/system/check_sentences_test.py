@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each rule of scripts/dev/check_sentences.py finds a bad example at its line, and passes over the good ones."""
+"""Each rule of scripts/dev/check_sentences.py reports a bad example with its line, and none of the good ones."""
 import subprocess
 import sys
 import tempfile

@@ -72,7 +72,7 @@ def shortened(commands, used):
 
 
 def run(blocks, directory, used):
-    """All in one shell, so that what one block exports the next one has."""
+    """Runs all blocks in one shell, so that a block's exported variables reach the next ones."""
     script = "set -eo pipefail\n" + "".join(f"{shortened(block.commands, used)}\necho '{END}'\n" for block in blocks)
     command = ["timeout", str(3600 if FULL else 300), "bash", "-c", script]  # a block may wait forever
     done = subprocess.run(command, cwd=directory, text=True, check=False, env=os.environ,
@@ -117,7 +117,7 @@ def parse(block):
 
 
 def run_page(page, directory):
-    """In a process of its own: with Slurm, the page's processes live in namespaces."""
+    """Runs a page in a separate process, since with Slurm its processes live in namespaces."""
     blocks = blocks_of(page)
     with_slurm = slurm_cluster.INSIDE in os.environ
     if with_slurm:

@@ -15,11 +15,11 @@ import run_ranks  # noqa: E402
 from harness import ENV, TOKAMAK, main, mpirun  # noqa: E402
 
 CHECKS = ["config", "data", "clocks", "device", "program", "environment", "memory", "disk", "burn-in", "gpus", "collectives", "pairs"]
-SLOW = 5  # exit code of a burn-in whose rates are too far apart: they are the machine's, which others may share
+SLOW = 5  # exit code if burn-in rates differ too much, as they may on a machine with other programs
 
 
 def doctor(command, *expect):
-    """Its standard output, after it ended with one of these codes within a minute."""
+    """Runs the doctor, which must end with one of these codes within a minute. Returns its standard output."""
     begin = time.monotonic()
     done = subprocess.run(command, env=ENV, text=True, capture_output=True, timeout=240, check=False)
     assert done.returncode in expect, (command, done.returncode, done.stdout, done.stderr)
@@ -60,7 +60,7 @@ def on_two_ranks(place):
 
 
 def bad_config(place):
-    """a key that does not exist fails with 2, a model that fits nowhere with 5, a data set that is not there with 3"""
+    """an unknown key fails with 2, a model too large for the machine with 5, a missing data set with 3"""
     text = doctor([TOKAMAK, "doctor", place.config("bad"), "model.hiden_size=3"], 2)
     assert "hidden_size" in text and "do not start" in text, text
     text = doctor([TOKAMAK, "doctor", place.config("bad"), "model.hidden_size=131072", "model.num_hidden_layers=99"], 5)
@@ -69,7 +69,7 @@ def bad_config(place):
 
 
 def blocked_path(place):
-    """a checkpoint path below a file fails with 4, and makes no host a suspect"""
+    """a checkpoint path below a file fails with 4, and no host is suspected"""
     with open(place.file("file"), "w") as file:
         file.write("x")
     suspects = place.file("suspects.txt")
@@ -78,7 +78,7 @@ def blocked_path(place):
 
 
 def a_run_in_the_way(place):
-    """where a run trains already, it is named; the doctor takes nothing from it"""
+    """if a run trains in the directory, the doctor names it and does not disturb it"""
     log = place.file("training.log")
     with open(log, "w") as out:
         process = subprocess.Popen([TOKAMAK, "train", place.config("busy"), "training.max_steps=1000000"], env=ENV, stdout=out, stderr=out)
@@ -92,7 +92,7 @@ def a_run_in_the_way(place):
 
 
 def different_environments(place):
-    """a variable that one rank alone has is listed, and keeps nothing from starting"""
+    """a variable that only one rank has is listed, and is no failure"""
     command = mpirun(1, "doctor") + [":", "-n", "1", "env", "MALLOC_CHECK_=3", TOKAMAK, "doctor"]
     text = doctor(command, 0, SLOW)
     assert "MALLOC_CHECK_='3'" in text, text

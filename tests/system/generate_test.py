@@ -4,7 +4,7 @@ import subprocess
 
 from harness import ENV, TOKAMAK, call, generated, main, tokamak
 
-LENGTH = 64  # of the context: model.max_position_embeddings
+LENGTH = 64  # tokens of context: model.max_position_embeddings
 
 
 def source(place, *more):
@@ -29,7 +29,7 @@ def raw(*arguments, stdin=None):
 
 
 def batches(place):
-    """a prompt's text does not depend on batch or order, sampled or greedy; a prompt twice: two samples"""
+    """a prompt's text, sampled or greedy, does not depend on batch or order; a prompt given twice gets two samples"""
     prompts = prompts_of(place)
     for choice in (["--temperature", "0"], ["--temperature", "1", "--top-p", "1", "--seed", "5"]):
         together = generated(*source(place, *choice), "--batch", "3", *given(prompts))

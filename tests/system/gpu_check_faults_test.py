@@ -41,14 +41,14 @@ def families(names):
 
 
 def results(folder):
-    """{line: it}; no more than three files lie there."""
+    """{name: line} of the check's JSON. The check must have written no more than three files."""
     assert sorted(path.name for path in folder.iterdir()) == ["gc.tar.gz", "gpu_check.json", "table.txt"], list(folder.iterdir())
     lines = json.loads((folder / "gpu_check.json").read_text())["lines"]
     return {line["name"]: line for line in lines}
 
 
 def check(folder, seconds, only, planted, names, *more, programs=PROGRAMS):
-    """(exit code, {line: it}, its text, the seconds that it took)."""
+    """Runs the check. Returns (exit code, {name: line}, its text, the seconds that it took)."""
     begin = time.monotonic()
     done = subprocess.run(command(folder, seconds, only, *families(names), *more, programs=programs),
                           env=environment(planted), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -117,7 +117,7 @@ def first_brings_every_fact_that_has_no_fault(folder):
 
 
 def a_signal_keeps_what_there_is(folder):
-    """In the first part that hangs; the archive has its log, and no program is left."""
+    """The signal comes in the first part, which hangs. The archive then has its log, and no program is left."""
     with open(f"{folder}.txt", "w+", encoding="utf-8") as output:
         process = subprocess.Popen(command(folder, 400, "first"), env=environment({"embedding": "hang"}), stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)

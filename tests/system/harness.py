@@ -61,7 +61,7 @@ def generated(*arguments, **options):
 
 
 def own_address_space():
-    """Bytes of address space that the program takes for itself and its libraries: with CUDA's, ten times as many."""
+    """Bytes of address space of the program and its libraries. A build with CUDA takes ten times as many."""
     for limit in range(64 << 20, 8 << 30, 64 << 20):
         if subprocess.run([TOKAMAK, "--version"], capture_output=True,
                           preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))).returncode == 0:
@@ -155,7 +155,7 @@ def gathered(checkpoint):
     for unit in manifest["units"]:
         for kind in manifest["kinds"]:
             flat = b"".join(shard[f"{kind}/{unit['name']}"] for shard in shards)
-            size = len(flat) // (unit["slice"] * len(shards))  # bytes of an element: moments may be BF16
+            size = len(flat) // (unit["slice"] * len(shards))  # bytes of an element, since moments may be BF16
             for param in unit["params"]:
                 count = 1
                 for extent in param["shape"]:

@@ -27,7 +27,7 @@ def ranks(place):
 
 
 def resume(place):
-    """stopped after step 10 of 20 on 4 processes: 4 resume to the same bits, 2 from the same weights and data"""
+    """a run of 4 processes stops after step 10 of 20: 4 resume to the same bits, 2 from the same weights and data"""
     steps = ("training.max_steps=20",)
     place.train("straight", 4, *steps)
     place.train("halves", 4, *steps, "--stop-at-step", "10", expect=75)
@@ -46,7 +46,7 @@ def resume(place):
 
 
 def recompute(place):
-    """a run that keeps all activations is resumed with some, and then with none: the bits of an uninterrupted run"""
+    """a run keeps all activations, resumes keeping some, then none: the bits of an uninterrupted run"""
     steps = ("training.max_steps=9",)
     place.train("kept", 2, *steps)
     place.train("less", 2, *steps, "--stop-at-step", "3", expect=75)
@@ -59,7 +59,7 @@ def recompute(place):
 
 
 def sharing(place):
-    """4 processes by every stage, in 1, 2 and 4 replicas: the losses of 1; each goes on from what the last one saved"""
+    """4 processes at every stage, in 1, 2 and 4 replicas: the losses of 1; each run resumes from the one before"""
     steps = ("training.max_steps=12",)
     place.train("alone", 1, *steps)
     saved = None
@@ -95,7 +95,7 @@ def moments(place):
         place.train(f"split{number}", count, *steps, bf16, *(f"parallelism.{key}" for key in keys))
         difference = worst(place, f"split{number}", "narrow")
         print(f"  {count} processes {' '.join(keys)}: largest relative difference from 1 {difference:.1e}")
-        # Sums in another order differ by 1e-7; other draws would differ as much as bf16 itself.
+        # Sums in another order differ by 1e-7. Other random numbers in rounding to bf16 would differ far more.
         assert difference < 1e-6, difference
     place.train("stopped", 4, *steps, bf16, "parallelism.zero_stage=1", "--stop-at-step", "10", expect=75)
     shutil.copytree(place.run("stopped"), place.run("moved"))
@@ -132,7 +132,7 @@ def choosing(place):
     chosen = {key: int(place.records("auto", f"chosen/{key}")[0]) for key in (
         "micro_batch_size", "keep_gathered", *(f"kept_layers/{tensor}" for tensor in tensors))}
     kept = [chosen[f"kept_layers/{tensor}"] for tensor in tensors]
-    assert kept == [2] * len(tensors) and chosen["keep_gathered"] > 0, chosen  # there is memory for everything
+    assert kept == [2] * len(tensors) and chosen["keep_gathered"] > 0, chosen  # memory suffices to keep everything
     assert f"training.micro_batch_size {chosen['micro_batch_size']}, parallelism.keep_gathered {chosen['keep_gathered']}" in text
     planned = tokamak("plan", place.config("auto"), "--ranks", "2", "--explain", *AUTO)
     assert f"chosen       {text}: of" in planned and "keeping gate_up of a layer saves" in planned, (text, planned)

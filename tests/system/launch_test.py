@@ -1,4 +1,4 @@
-"""Ranks started by plain variables, without mpirun: the same bits, the same end together."""
+"""Ranks started by environment variables, without mpirun, compute the same bits and end together."""
 import json
 import os
 import re
@@ -26,7 +26,7 @@ def read(path):
 
 
 def same_bits(place):
-    """4 ranks over TCP train the same losses and weights, to the bit, as 4 under mpirun; both dtypes, accumulation"""
+    """4 ranks over TCP have the losses and weights of 4 under mpirun, to the bit; in both dtypes, with accumulation"""
     for precision in ("f32", "bf16"):
         overrides = ("training.max_steps=12", f"precision.compute={precision}", "training.micro_batch_size=1",
                      "checkpoint.interval=12")
@@ -96,7 +96,7 @@ def shared_error(place):
 
 
 def wrong_variables(place):
-    """variables set by halves: exit 2, naming them; nothing is trained"""
+    """only some of the variables are set: exit 2 names them, and nothing is trained"""
     config = place.config("halves")
     for more, words in (({"RANK": "0"}, ["WORLD_SIZE is not set"]),
                         ({"RANK": "4", "WORLD_SIZE": "4"}, ["RANK is 4", "0 to 3"]),

@@ -40,7 +40,7 @@ def redrawn(place):
         for _ in range(20):
             lines = lines_of(terminal.screen())
             found = [i for i, line in enumerate(lines) if re.search(LIVE, line)]
-            assert found == [len(lines) - 1] or found == [], lines  # between two draws there is none
+            assert found == [len(lines) - 1] or found == [], lines  # the line is absent for a moment when it is redrawn
         terminal.type("C-c")
         screen = terminal.wait_for("^exit code 75$", history=True)
         expect_clean(screen, "stopped; start again to resume")
@@ -60,9 +60,9 @@ def narrow(place):
 
 
 def whole_log(place):
-    """a terminal shows the log lines of the same run in a pipe, which has no live line and no escape sequence"""
+    """a terminal has the log lines that the same run prints to a pipe; the pipe gets no live line or escape sequence"""
     wanted = ("training.max_steps=40", "training.validation_interval=10", "metrics.log_interval=5")
-    def times_removed(text):  # and what is measured
+    def times_removed(text):  # and measured values, which differ between runs
         return [re.sub(r"[\d.]+( [KMG]iB|[KM]? tokens/s|%| s\b)|\b\d+:\d\d(:\d\d)?\b|runs/\w+|[\d.]+ [KMGT]?FLOP/s", "#", line).strip()
                 for line in text.replace("\r", "").split("\n")
                 if re.match(r"\d\d:\d\d:\d\d ", line) and "MFU is above" not in line]

@@ -5,7 +5,7 @@ import re
 
 from harness import gathered, main, mebibytes, tokamak
 
-# Narrow: attention within documents and the head are most of its work.
+# A narrow model, so that attention within documents and the head are most of its work.
 CONFIG = """\
 run: {{name: long, output_dir: {output}}}
 model:
@@ -41,7 +41,7 @@ def write_documents(place):
 
 
 def trains(place):
-    """two steps by none, selective and full: the same losses, norms and weights to the bit; the peak is the plan"""
+    """two steps with recompute none, selective and full: equal losses, norms and weights to the bit; the plan's peak"""
     write_documents(place)
     results, peaks = [], []
     for mode in ("none", "selective", "full"):

@@ -37,14 +37,14 @@ def plan_and_peak(place):
         assert saved > 100 and abs(measured - saved) < 40  # the log rounds to 10 MiB
 
 
-# Sizes from far below what libraries take to some times as much.
+# Models from far smaller than the libraries' memory to some times larger.
 SIZES = {"tiny": [], "small": ["model.hidden_size=256", "model.intermediate_size=688", "model.head_dim=64"]}
 # MiB: code, heap and buffers of data that the first steps touch (3 to 4 measured), for any model size.
 FLOOR = 5.0
 
 
 def small_models(place):
-    """tiny and small models on 1 and 2 ranks, f32 and bf16: the peak is `tokamak plan`'s, to 5 % or 5 MiB"""
+    """tiny and small models on 1 and 2 ranks, f32 and bf16: the peak is within 5 % or 5 MiB of `tokamak plan`"""
     for name, size in SIZES.items():
         for precision in ("f32", "bf16"):
             for ranks in (1, 2):
@@ -56,7 +56,7 @@ def small_models(place):
                 plan = json.loads(tokamak("plan", place.config(run), "--ranks", str(ranks), "--json", *overrides))
                 said = program + plan["memory_bytes"] / 2**20
                 print(f"  {run}: planned {planned:.1f} MiB ({said:.1f} by tokamak plan), peak {peak:.1f}")
-                assert abs(said - planned) < 0.02 * planned  # digits of the log
+                assert abs(said - planned) < 0.02 * planned  # within the rounding of the log
                 assert abs(peak - planned) < max(0.05 * planned, FLOOR)
 
 

@@ -95,7 +95,7 @@ def finds_cuda(place):
 def checks_the_gpu(place):
     """scripts/gpu_check.sh runs from the bundle, and says by its exit code where there is no GPU"""
     if os.path.exists("/dev/nvidia0"):
-        return  # it would take its minutes
+        return  # the check would take minutes here
     bundle = STATE["bundle"]
     code, output = clean_run(bundle / "scripts/gpu_check.sh", "--output", place.file("check"))
     assert code == 77 and "skipped, no GPU" in output, output
@@ -108,7 +108,7 @@ def checks_the_gpu(place):
                                  bundle / "tests/test_nccl")
         assert code == 77 and "nccl_comm_test skipped: " in output, output
     if (Path(TOKAMAK).parent / "tests/cuda/test_cudnn_graph").exists():
-        for library in ("libcudnn", "libnvrtc"):  # cuDNN compiles its kernels by the latter
+        for library in ("libcudnn", "libnvrtc"):  # cuDNN compiles its kernels by libnvrtc
             assert re.search(rf"^{library}\.so\.\d+ optional$", (bundle / "libexec/cuda-libraries").read_text(), re.M)
 
 

@@ -106,7 +106,7 @@ def kept(place):
     layer = 2 * 4096 * ((32 + 2 * 8) * 128 + 4096 + 2 * 14336) + 4 * 4096 * (length + 1) / 2
     assert abs(full["recomputed_flops"] / ((layers - 1) * layer * tokens) - 1) < 1e-9
     assert abs((full["step"]["flops"] - none["step"]["flops"]) / full["recomputed_flops"] - 1) < 1e-9
-    # Selective fills what is left, and no more; without a limit it keeps all.
+    # Selective recompute keeps as much as the memory holds; without a limit it keeps all.
     selective = "activation_checkpoint.mode=selective"
     assert planned(selective)["memory"] == none["memory"]
     limit = (none["memory_bytes"] + full["memory_bytes"]) // 2
@@ -126,7 +126,7 @@ def kept(place):
 
 
 def any_config(place):
-    """a file's micro-batch, or a batch that ranks cannot share, does not stop a choice; it does stop a start"""
+    """a micro-batch or a batch that the ranks cannot share does not stop `plan --gpu`; it stops a start"""
     large = str(ROOT / "configs/llama-70b.yaml")
     for path, ranks in ((str(ROOT / "configs/llama-125m.yaml"), 64), (str(ROOT / "configs/quickstart.yaml"), 64), (large, 1024)):
         page = tokamak("plan", path, "--ranks", str(ranks), "--gpu", "h100")
@@ -179,7 +179,7 @@ def errors(place):
     assert "did you mean h100?" in refused("plan", LLAMA, "--ranks", "64", "--gpu", "h10")
     assert "8x400Gb" in refused("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--network", "400")
     assert "--network needs --gpu" in refused("plan", LLAMA, "--ranks", "64", "--network", "400Gb")
-    # Nothing is left to choose here.
+    # This config leaves nothing to choose.
     assert "--explain needs --gpu" in refused("plan", LLAMA, "--ranks", "64", "--explain")
     auto = ("activation_checkpoint.mode=auto", "runtime.backend=cuda", "runtime.machine=h100")
     assert "saves 21.4 ms a step for 896 MiB" in tokamak("plan", LLAMA, "--ranks", "64", *auto, "--explain")
@@ -223,7 +223,7 @@ def published(place):
     assert found["by time"]["published_tokens_per_s_per_gpu"] == "30000.0"
     assert abs(2 * seconds["half"] / (seconds["as it is"] + seconds["full"]) - 1) < 1e-4
     ratio = seconds["full"] / seconds["as it is"]
-    assert 1.15 < ratio < 1.3, ratio  # 7 of 8 layers compute a third more, the head nothing
+    assert 1.15 < ratio < 1.3, ratio  # 7 of 8 layers compute a third more, and the head computes no more
     reasons = {name: row["left_out_because"] for name, row in found.items() if row["left_out_because"]}
     assert "tensor" in reasons["tensor"] and "fp8" in reasons["eight bits"]
     assert "step time" in reasons["silent"] and "TPU" in reasons["unknown"] and "1-2" in reasons["a range"]
@@ -261,7 +261,7 @@ def calibrated(place):
     assert done.returncode == 0, done.stdout
     with open(path, encoding="utf-8") as file:
         rows = {op["m"] for op in json.load(file)["measured"] if op["name"] == "gemm qkv forward"}
-    assert rows == {64.0 * size for size in (1, 2, 4, 8)}, rows  # of every micro-batch that auto chooses among
+    assert rows == {64.0 * size for size in (1, 2, 4, 8)}, rows  # for each micro-batch size that auto may choose
     assert "must end in .json" in refused("bench", "calibrate", *shape, "--output", "machine.txt")
 
 

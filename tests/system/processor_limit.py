@@ -23,7 +23,7 @@ def limit_processors():
             os.mkdir(group)
             for name, text in files.items():
                 write(f"{group}/{name}", text.format(quota=quota, period=PERIOD))
-            write(f"{group}/cgroup.procs", "0")  # this one, by whatever number it has here
+            write(f"{group}/cgroup.procs", "0")  # 0 is this process, whatever its id in this namespace
             return ""
         except OSError as error:
             reason = str(error)
@@ -38,7 +38,7 @@ def remove_old_groups(root):
             try:
                 os.rmdir(f"{root}/{name}")
             except OSError:
-                pass  # another test's, which runs
+                pass  # another test's group, which still runs
 
 
 def write(path, text):

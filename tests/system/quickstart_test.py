@@ -1,5 +1,5 @@
-"""The quickstart as a newcomer has it, shortened: the two commands of the README in a clone of its own, which builds,
-trains, is interrupted, resumes, and does nothing twice."""
+"""Runs a shortened quickstart as a newcomer does: the two commands of the README in a fresh clone. It builds, trains,
+is interrupted, resumes, and does nothing twice."""
 import json
 import math
 import os

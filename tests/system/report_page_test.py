@@ -16,10 +16,10 @@ from browser import Browser, find_browser
 from harness import TOKAMAK, call, main, tokamak
 
 SCREENSHOTS = os.environ.get("SCREENSHOTS", "")
-WIDTHS = {390: 844, 1280: 900}  # a phone's and a laptop's; and the height
+WIDTHS = {390: 844, 1280: 900}  # width: height of a phone and of a laptop
 CHARTS = ["loss", "lr", "grad-norm", "throughput", "data-wait", "memory", "save-stall"]
 STEPS, STOPPED, INTERVAL, TOKENS = 60, 30, 10, 768
-PROMPTS = ["to", "<b>a</b> long"]  # a text, and one that looks like markup
+PROMPTS = ["to", "<b>a</b> long"]  # a plain text, and a text that looks like markup
 MOST_BYTES = 3_000_000
 LONG = 100_000  # steps of the run whose page may have so many bytes
 CELLS = "[...document.querySelectorAll('%s tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
@@ -157,7 +157,7 @@ def interaction(place):
         assert titles == {browser.value("TIME.name") + " of wall clock"}, titles
         choose(browser, ".controls", 0, "step")
         choose(browser, ".controls", 1, "10")
-        at = 30  # the mean of the five before it, itself and the five after it
+        at = 30  # index of a smoothed point: the mean of it, five before and five after
         assert abs(browser.value(f"charts[0].rows[{at}][1][1]") - sum(losses[at - 5:at + 6]) / 11) < 1e-4
         assert browser.value("(() => { const lr = charts.find((chart) => chart.spec.id === 'lr');"
                              " return lr.rows.every((row, i) => row[1][1] === lr.lines[0].mean[i]); })()")
@@ -188,7 +188,7 @@ def interaction(place):
 
 
 def heat_map(place):
-    """the heat map shows, under the pointer and in the cell's colour, what tensors.jsonl has of each weight"""
+    """the heat map shows the values of tensors.jsonl for each weight, under the pointer and as the cell's colour"""
     page = page_of(place, trained(place, "first"))
     with open(place.run("first") + "/tensors.jsonl") as lines:
         records = [record for record in map(json.loads, lines) if "tensors" in record]

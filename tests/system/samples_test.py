@@ -14,7 +14,7 @@ STEPS, INTERVAL, TOKENS = 6, 3, 20
 
 def prompts_of(place):
     first, second = list(place.documents())[:2]
-    return [first[:12], second[:25], first[:12]]  # a prompt that is given twice has two texts
+    return [first[:12], second[:25], first[:12]]  # a prompt that is given twice gets two texts
 
 
 def sampling(prompts, **options):
@@ -55,7 +55,7 @@ def as_generated(place):
 
 
 def resumed(place):
-    """a run that was stopped and went on has the texts of one that was not"""
+    """a run that was stopped and resumed has the texts of an uninterrupted run"""
     prompts = prompts_of(place)
     shared = (f"training.max_steps={STEPS}", sampling(prompts))
     place.train("whole", 1, *shared)

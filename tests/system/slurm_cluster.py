@@ -13,7 +13,7 @@ NAMESPACES = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill
               "--propagation", "private"]
 INSIDE = "TOKAMAK_IN_SLURM_CLUSTER"
 NETWORK = "10.99.0"
-CPUS = 4  # that a node says it has
+CPUS = 4  # how many a node reports to Slurm
 
 CONF = """\
 ClusterName=test
@@ -55,14 +55,14 @@ while :; do wait; sleep 1 & wait; done
 
 
 def enter_or_skip():
-    """Goes on in a namespace of its own; ends the process with 77 where that, or Slurm, is not to be had."""
+    """Continues in a new namespace. Ends the process with 77 if it cannot make one, or without Slurm."""
     if reason := enter_if_possible():
         print("SKIPPED:", reason)
         sys.exit(77)
 
 
 def enter_if_possible():
-    """Starts this program again in a namespace of its own. Returns there, or with the reason why there is none."""
+    """Starts this program again in a new namespace and returns there; else returns why it cannot."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     if INSIDE in os.environ:
         return None
@@ -83,7 +83,7 @@ class Cluster:
         if reason := limit_processors():
             print("no limit of processor time:", reason, flush=True)
         self.path, self.settings = path, settings
-        self.nodes = {}  # name -> the process whose end is the end of the node
+        self.nodes = {}  # name -> the process that ends the node when it ends
         names = [f"n{i + 1}" for i in range(nodes)]
         for directory in ["state", *(f"tmp.{name}" for name in names), *(f"spool.{name}" for name in names)]:
             os.makedirs(f"{path}/{directory}")
@@ -111,7 +111,7 @@ class Cluster:
         with open(self.path + "/hosts", "w") as hosts:
             hosts.write(f"127.0.0.1 localhost\n{NETWORK}.1 control\n")
             hosts.writelines(f"{address} {name}\n" for name, address in self.addresses.items())
-        for own in self.addresses:  # on itself a node is a loopback address, as Debian's installer has it
+        for own in self.addresses:  # a node's own name is a loopback address, as Debian's installer sets it
             with open(f"{self.path}/hosts.{own}", "w") as hosts:
                 hosts.write(f"127.0.0.1 localhost\n127.0.1.1 {own}\n{NETWORK}.1 control\n")
                 hosts.writelines(f"{address} {name}\n" for name, address in self.addresses.items() if name != own)

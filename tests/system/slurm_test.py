@@ -1,5 +1,5 @@
 """The program on two nodes of a real Slurm, started in each way that Slurm knows: srun with PMIx, srun without, and
-mpirun in a batch script. CPU backend. Skipped by name (77) where there is no Slurm, or no right to make namespaces."""
+mpirun in a batch script. CPU backend. Exits with 77 (skipped) without Slurm or the right to make namespaces."""
 import json
 import os
 import re
@@ -45,13 +45,13 @@ def with_pmix(place):
 
 
 def without_pmix(place):
-    """srun --mpi=none: they train over TCP, to the same bits"""
+    """srun --mpi=none: four ranks train over TCP, to the bits of with_pmix"""
     srun(place, "none", "none")
     same_as_with_pmix(place, "none")
 
 
 def batch(place):
-    """sbatch: mpirun trains to the same bits, a step without PMIx too, and a command by itself runs alone"""
+    """sbatch: mpirun and srun without PMIx train to the same bits; a command without launcher runs on one rank"""
     arguments = " ".join(OVERRIDES)
     script = place.file("job.sh")
     with open(script, "w") as out:
@@ -95,7 +95,7 @@ def pipes(place):
     assert status(place, "head") == ("done", 0), status(place, "head")
     with start("tee", f"tee {place.file('tee.log')}") as process:
         cluster.wait_until(lambda: logged("tee", 20), "step 20", 60)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal's Ctrl-C: to bash, tee and srun
+        os.killpg(process.pid, signal.SIGINT)  # like Ctrl-C in a terminal, which goes to bash, tee and srun
         cluster.wait_until(lambda: logged("tee", 50), "step 50, after tee has ended", 60)
         call(["scancel", "--signal=TERM", "--user=root"])
         process.stdout.read()

@@ -43,7 +43,7 @@ def logs_steps(place, name):
 
 
 def same_as_undisturbed(place, name, ranks=0):
-    """Goes on to the end where it was stopped, and compares."""
+    """Resumes the run if it was stopped, to the end, and compares it with an undisturbed run."""
     if status(place, name)["state"] == "stopped":
         assert 0 < status(place, name)["step"] < STEPS, status(place, name)
         done = call(mpirun(ranks, *command(place, name)[1:]) if ranks else command(place, name))
@@ -85,7 +85,7 @@ def ctrl_c_behind_tee(place):
 
 
 def closed_terminal(place):
-    """a closed terminal is SIGHUP: saved and 75; under nohup it trains on"""
+    """a closed terminal sends SIGHUP: the run saves and ends with 75; under nohup it trains on"""
     for name, before, state in (("hangup", "", "stopped"), ("nohup", "nohup ", "done")):
         with Terminal() as terminal:
             terminal.enter(f"cd {place.path}; {before}{' '.join(command(place, name))}")  # nohup.out lies there
@@ -106,7 +106,7 @@ def closed_terminal_of_mpirun(place):
 
 
 def closed_descriptors(place):
-    """without standard input, output and error, each and all: no file takes their numbers; train.log has the log"""
+    """without standard input, output or error, or all: no opened file gets their descriptors; train.log has the log"""
     for number, closed in enumerate(("<&-", ">&-", "2>&-", "<&- >&- 2>&-")):
         name = f"closed{number}"
         done = subprocess.run(["bash", "-c", f"exec {' '.join(command(place, name))} {closed}"], env=ENV, capture_output=True)
@@ -125,7 +125,7 @@ def as_cron_starts_it(place):
 
 
 def ignored_hangup(place):
-    """SIGHUP that the process was told to ignore stays ignored; SIGHUP to it otherwise saves"""
+    """a process started with SIGHUP ignored ignores it; any other process saves at SIGHUP"""
     for name, ignore, state in (("ignored", True, "done"), ("heard", False, "stopped")):
         def prepare(ignore=ignore):
             signal.signal(signal.SIGHUP, signal.SIG_IGN if ignore else signal.SIG_DFL)
@@ -138,7 +138,7 @@ def ignored_hangup(place):
 
 
 def rotation(place):
-    """a log of 32 MiB is set aside before a line more, two of them are kept, and no line is lost"""
+    """a log that reaches 32 MiB is renamed before the next line; two old logs are kept, and no line is lost"""
     os.makedirs(place.run("rotated"))
     path = place.run("rotated") + "/train.log"
     for suffix, first in (("", "x"), (".1", "y"), (".2", "z")):

@@ -44,14 +44,14 @@ class Terminal:
         return self.tmux("capture-pane", "-p", *(["-S", "-"] if history else []))
 
     def is_alternate(self):
-        """Whether a program has taken the whole screen, to give it back later."""
+        """Whether a program has switched the terminal to its alternate screen."""
         return self.tmux("display-message", "-p", "#{alternate_on}").strip() == "1"
 
     def has_cursor(self):
         return self.tmux("display-message", "-p", "#{cursor_flag}").strip() == "1"
 
     def wait_for(self, pattern, seconds=60, **options):
-        """Until the screen has it; returns the screen."""
+        """Waits until the screen has the text; returns the screen."""
         deadline = time.monotonic() + seconds
         while True:
             screen = self.screen(**options)

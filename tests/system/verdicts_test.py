@@ -85,7 +85,7 @@ class GpuCheck(unittest.TestCase):
         pid = int(why.split("process ")[1].split(")")[0])
         places.end_session(pid)
         self.assertEqual(places.session(pid), [])
-        for _ in range(3000):  # it is a zombie in a moment
+        for _ in range(3000):  # the process becomes a zombie in a moment
             if not place.lost:
                 break
             time.sleep(0.01)

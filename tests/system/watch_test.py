@@ -18,7 +18,7 @@ ENDLESS = ("training.max_steps=1000000", "training.validation_interval=20", "che
 
 
 def begin_training(place, name, *overrides):
-    """A run in the background, past its first records; the caller ends it."""
+    """Starts a run in the background and waits for its first records. The caller ends it."""
     process = subprocess.Popen([TOKAMAK, "train", place.config(name), *overrides], env=ENV, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     return process
@@ -40,7 +40,7 @@ def live(place):
     the run, and the end stays on the screen. A second start continues it and is killed. Its metrics.jsonl is emptied
     and a third start continues. q restores the terminal."""
     run = place.run("live")
-    os.makedirs(run + "/checkpoints")  # as of a run that is about to begin
+    os.makedirs(run + "/checkpoints")  # like a run that is about to begin
     with Terminal() as terminal:
         watch(terminal, run)
         terminal.wait_for("no records yet  no metrics.jsonl yet")
@@ -81,7 +81,7 @@ def live(place):
         # The report has the same words.
         assert "  killed: no process holds its lock, no record for" in tokamak("report", run, "--text")
         Path(run, "metrics.jsonl").write_text("")
-        terminal.wait_for(r"live  killed: no process holds its lock$")  # by status.json, all that is left
+        terminal.wait_for(r"live  killed: no process holds its lock$")  # only status.json is left to show it
         training = begin_training(place, "live", *ENDLESS)
         try:
             screen = terminal.wait_for(r"live  running$(?s:.*)^start 1, began(?s:.*)resumed from step \d+(?s:.*)saved")
@@ -126,7 +126,7 @@ def damaged(place):
 
 
 def signals(place):
-    """SIGTERM and SIGHUP end it as they end any program, with the terminal restored; Ctrl-Z stops it, `fg` resumes"""
+    """SIGTERM and SIGHUP end watch and restore the terminal; Ctrl-Z stops it, and `fg` resumes it"""
     place.train("signals", 1, "training.max_steps=10")
     with Terminal() as terminal:
         for number in (15, 1):

@@ -26,7 +26,7 @@ TEST_CASE("a global batch is shared equally, in micro-batches of which the last 
   CHECK(shape.micro_batches() == 3);
   CHECK(shape.tokens_per_step() == 768);
   CHECK(shape.total_steps == 7);
-  const GlobalBatch pairs = make_global_batch(batch(24 * 32, 5), 4, 2);  // each two ranks read the same samples
+  const GlobalBatch pairs = make_global_batch(batch(24 * 32, 5), 4, 2);  // two ranks in a row read the same samples
   CHECK((pairs.sequences_per_rank == 12 && pairs.data_ranks() == 2));
 }
 

@@ -17,8 +17,8 @@ using Catch::Contains;
 
 namespace {
 
-// The highest bit of the mantissa: the value changes by a quarter to a half, and stays finite. `skip`: of another
-// value.
+// Flips the highest bit of the mantissa, so the value changes by a quarter to a half, and stays finite. `skip` selects
+// another value.
 template <class Bits>
 void flip_bits(Tensor tensor, Bits highest, int skip) {
   auto* const values = static_cast<Bits*>(tensor.data());
@@ -34,10 +34,10 @@ void flip(Tensor tensor, int skip = 0) {
   flip_bits<uint32_t>(tensor, 0x400000, skip);
 }
 
-// Flips a bit of an operand right after a call has written it; each time another one.
+// Flips a bit of an operand right after a call has written it. Each time it flips another bit.
 class Flips : public Observer {
  public:
-  // `at`: at which of the calls of this name.
+  // `at`: which calls of this name, from 1.
   Flips(std::string call, std::string operand, std::vector<int> at = {1})
       : call_(std::move(call)), operand_(std::move(operand)), at_(std::move(at)) {}
   void begin(Stream&, const Call&) override {}
@@ -57,7 +57,7 @@ class Flips : public Observer {
   int calls_ = 0;
 };
 
-// After step 3, on rank 1.
+// Options of a run that calls `act` after step 3, on rank 1.
 ToyRunOptions after_step_3(RunConfig& config, const std::function<void(Engine&)>& act) {
   config.training.evals = {{}};
   config.training.evals_interval = 3;
@@ -164,7 +164,7 @@ TEST_CASE("bits that flip in each computation of a step, or on one host again, e
 TEST_CASE("a bit that flips in weights or moments between two updates is noticed before the next is saved") {
   const ToyPlace place;
   for (const bool saved_at_once : {false, true}) {
-    for (const size_t part : {0, 1, 2, 4, 5}) {  // the last two: moments in bf16
+    for (const size_t part : {0, 1, 2, 4, 5}) {  // with 4 and 5, moments are bf16
       const std::string name = str("part", part, saved_at_once ? "-saved" : "");
       RunConfig config = place.config(name, 2);
       if (part > 2) config.optimizer.moments = MomentType::kBF16;
@@ -231,7 +231,7 @@ TEST_CASE("a step that is not recomputed is not checked, and the last that was i
       CHECK(std::count(all.begin(), all.end(), "corruption") == 0);
       continue;
     }
-    CHECK_THAT(error_of(2, config, options).hint(), Contains(place.checkpoint(name, 2)));  // 3 was not checked
+    CHECK_THAT(error_of(2, config, options).hint(), Contains(place.checkpoint(name, 2)));  // step 3 was not checked
   }
 }
 

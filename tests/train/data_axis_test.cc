@@ -1,4 +1,4 @@
-// A data axis smaller than the world: ranks that read the same samples are counted once, in every sum.
+// A data axis smaller than the world: every sum counts the samples of ranks that read the same ones once.
 #include <catch2/catch.hpp>
 
 #include "eval/log_likelihood.h"

@@ -24,7 +24,7 @@ TEST_CASE("a trainer that goes back to a step trains to the bits of a run that r
   const ToyPlace place;
   const auto changed = [&](const std::string& name) {
     RunConfig config = place.config(name, 2);
-    config.resilience.verify_state = true;     // a guard of the state before would find corruption
+    config.resilience.verify_state = true;     // a guard that still has the old state's sums would report corruption
     config.resilience.recompute_interval = 2;  // reads samples again
     config.training.evals = {{}};              // at the end
     return config;
@@ -68,7 +68,7 @@ TEST_CASE("a trainer that goes back saves the steps after it again, to the bits 
   config.metrics.trace = "4-5";
   config.training.evals = {{}};
   std::array<Engine*, 2> engines{};
-  std::vector<ToyState> saved;  // of steps 4 and 6, each time
+  std::vector<ToyState> saved;  // of steps 4 and 6, for each time that they were trained
   ToyRunOptions options;
   options.evals = [&](Engine& engine, const std::function<void()>&) {
     engines[static_cast<size_t>(engine.comm().rank())] = &engine;

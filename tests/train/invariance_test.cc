@@ -1,5 +1,5 @@
-// A run's numbers do not depend on how it is cut: ranks, micro-batches, recomputation, interruptions. Whole runs, each
-// of its ranks a thread; states are compared as a whole.
+// A run's numbers do not depend on how it is cut: ranks, micro-batches, recomputation, interruptions. The runs are
+// whole, with ranks as threads, and their whole states are compared.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -32,7 +32,7 @@ struct Variant {
 
 constexpr int64_t kSteps = 6;
 
-// For the toy model; selective keeps about half of what there is to keep, with micro-batches of one sequence or more.
+// Modes for the toy model. Selective keeps about half of the tensors, with micro-batches of one sequence or more.
 const ActivationCheckpointOptions kKeepAll{RecomputeMode::kNone, {}};
 const ActivationCheckpointOptions kKeepSome{RecomputeMode::kSelective, {24 << 10}};
 const ActivationCheckpointOptions kKeepInputs{RecomputeMode::kFull, {}};
@@ -66,7 +66,7 @@ TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any ste
           const auto losses = records(place.run(straight));
           CHECK(records(place.run(halves)) == losses);
           CHECK(records(place.run(halves), "validation/loss") == records(place.run(straight), "validation/loss"));
-          // f32: sums in another order (measured: 1.2e-7). bf16: weights rounded to 8 bits (4.4e-4 after six steps).
+          // f32: sums have another order (measured: 1.2e-7). bf16: weights rounded to 8 bits (4.4e-4 after six steps).
           CHECK(worst_difference(losses, reference) < (compute == Precision::kF32 ? 1e-6 : 1e-3));
           if (recompute.mode == RecomputeMode::kNone) kept = state;
           CHECK((state == kept));

@@ -19,37 +19,41 @@ using namespace tokamak;
 
 namespace {
 
+struct Block {
+  std::byte* memory;
+  int64_t bytes;
+};
+
 class UntouchedDevice : public CpuDevice {
  public:
   std::byte* allocate(int64_t bytes, MemoryKind) override {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     void* const memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, flags, -1, 0);
     TOKAMAK_CHECK(memory != MAP_FAILED, "no memory of ", bytes, " bytes");
-    madvise(memory, static_cast<size_t>(bytes), MADV_NOHUGEPAGE);  // pages of 4 KiB are counted
-    blocks.push_back(static_cast<std::byte*>(memory));
-    return blocks.back();
+    madvise(memory, static_cast<size_t>(bytes), MADV_NOHUGEPAGE);  // so that resident pages of 4 KiB can be counted
+    blocks.push_back({static_cast<std::byte*>(memory), bytes});
+    return blocks.back().memory;
   }
   void release(std::byte* memory, int64_t bytes, MemoryKind) noexcept override {
     finish_streams();  // a gather of the next step may be under way
     munmap(memory, static_cast<size_t>(bytes));
   }
-  std::vector<std::byte*> blocks;  // in order
+  std::vector<Block> blocks;  // in order
 };
 
 // Gives out another device's blocks again: an arena on it has the same buffers under the same names.
 class SameBlocks : public Allocator {
  public:
-  explicit SameBlocks(const std::vector<std::byte*>& blocks) : blocks_(blocks) {}
-  std::byte* allocate(int64_t, MemoryKind) override { return blocks_.at(next_++); }
+  explicit SameBlocks(const std::vector<Block>& blocks) : blocks_(blocks) {}
+  std::byte* allocate(int64_t, MemoryKind) override { return blocks_.at(next_++).memory; }
   void release(std::byte*, int64_t, MemoryKind) noexcept override {}
-  std::byte* last() const { return blocks_.back(); }
 
  private:
-  const std::vector<std::byte*>& blocks_;
+  const std::vector<Block>& blocks_;
   size_t next_ = 0;
 };
 
-// Bytes of a buffer that lie in pages that are there.
+// Returns the bytes of a buffer that are in resident pages.
 int64_t resident_bytes_of(const Tensor& buffer) {
   const int64_t page = sysconf(_SC_PAGESIZE);
   const auto begin = static_cast<int64_t>(reinterpret_cast<intptr_t>(buffer.data())), end = begin + buffer.bytes();
@@ -118,41 +122,41 @@ class MeasuredRun {
       run_step(engine, tokens_.step(),
                {.t = t, .lr = 1e-3, .micro_batches = run_.shape.micro_batches(), .statistics = engine.statistics()});
     }
+    before_snapshot_ = blocks().size();
     snapshot_.emplace(engine);
     snapshot_->fetch();
   }
 
   std::map<std::string, Bytes> by_class() const {
     const MemoryPlan& plan = run_.engine->plan();
-    SameBlocks blocks(static_cast<const UntouchedDevice&>(*backend_.device).blocks);
-    const Arena arena(plan, blocks);
+    SameBlocks same(blocks());
+    const Arena arena(plan, same);
     std::map<std::string, Bytes> classes;
-    int64_t later = 0;
     for (size_t i = 0; i < plan.entries().size(); ++i) {
       const MemoryPlan::Entry& entry = plan.entries()[i];
       Bytes& bytes = classes[class_of(entry.name)];
       bytes.planned += entry.bytes();
-      if (entry.taken == Taken::kLater) {
-        later += entry.bytes();
-      } else {
-        bytes.used += resident_bytes_of(arena[{static_cast<int64_t>(i)}]);
-      }
+      if (entry.taken != Taken::kLater) bytes.used += resident_bytes_of(arena[{static_cast<int64_t>(i)}]);
     }
-    if (snapshot_) {  // one piece, which was taken last
-      classes["snapshot"].used = resident_bytes_of(Tensor(blocks.last(), DType::kF32, Shape{later / 4}));
+    for (size_t b = before_snapshot_; snapshot_ && b < blocks().size(); ++b) {  // its pieces were allocated last
+      const Block& piece = blocks()[b];
+      classes["snapshot"].used += resident_bytes_of(Tensor(piece.memory, DType::kF32, Shape{piece.bytes / 4}));
     }
     return classes;
   }
 
  private:
+  const std::vector<Block>& blocks() const { return static_cast<const UntouchedDevice&>(*backend_.device).blocks; }
+
   Backend backend_{std::make_unique<UntouchedDevice>(), std::make_unique<CpuOps>()};
   MeshGroups groups_;
   PlannedRun run_;
   RandomBatch tokens_;
   std::optional<StateSnapshot> snapshot_;
+  size_t before_snapshot_ = 0;  // blocks
 };
 
-// By class, in bytes; of weights that are not norms: those are few.
+// Returns bytes by class, without the norms, which are few.
 std::map<std::string, int64_t> expected_bytes(const ParallelismOptions& parallelism, int64_t ranks) {
   const int64_t layer = 256 * (256 + 2 * 128) + 256 * 256 + 3 * 256 * 704, vocabulary = 2 * 4096 * 256;
   const int64_t shards = ranks / parallelism.data_parallel_replicate_degree;
@@ -166,7 +170,7 @@ std::map<std::string, int64_t> expected_bytes(const ParallelismOptions& parallel
   const int64_t kept = parallelism.keep_gathered.is_none() ? 0 : parallelism.keep_gathered.value;
   const int64_t weights = parallelism.zero_stage < 3 ? kLayers : kept + 2;
   const int64_t gradients = parallelism.zero_stage == 1 ? kLayers : 2;
-  // Embedding and head are as large, and share a buffer where layers do.
+  // Embedding and head are equally large, and share a buffer if layers do.
   bytes["gathered weights"] = 2 * (weights * layer + (weights < kLayers ? vocabulary / 2 : vocabulary));
   bytes["gradients"] = 4 * (gradients * layer + (gradients < kLayers ? vocabulary / 2 : vocabulary));
   return bytes;
@@ -175,7 +179,7 @@ std::map<std::string, int64_t> expected_bytes(const ParallelismOptions& parallel
 void check_run(World& world, const ParallelismOptions& parallelism, const ActivationCheckpointOptions& recompute = {}) {
   INFO("stage " << parallelism.zero_stage << ", " << parallelism.data_parallel_replicate_degree << " replica(s)");
   MeasuredRun run(world, config_of(parallelism, recompute));
-  CHECK(used_in_all(run.by_class()) < 1 << 20);  // what is planned and taken is not there yet
+  CHECK(used_in_all(run.by_class()) < 1 << 20);  // memory that is planned and allocated is not resident yet
   run.steps();
   auto classes = run.by_class();
   for (const auto& [name, bytes] : classes) {

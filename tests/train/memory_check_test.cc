@@ -51,7 +51,7 @@ RANKS_CASE("a reserve is kept back of what is there and of what is available, an
   const MemoryShare share = memory_share(device, world, world.comm(), {});
   const int size = world.size();
   CHECK(share.reserve == 60);
-  CHECK(share.total == 1200 / size - 20 - 60);  // so that an automatic choice fits what is available at the start
+  CHECK(share.total == 1200 / size - 20 - 60);  // so that automatic choices fit what is available at the start
   CHECK(share.available == 1100 / size - 60);
   MemoryPlan plan;
   plan.add("everything", DType::kF32, Shape{1200 / 4});
@@ -76,7 +76,7 @@ TEST_CASE("every group of a mesh reserves for NCCL once") {
   const auto ranks = make_plan_comm(4, Gpu());
   const int64_t of_group = kNcclCommunicators * kNcclReserveBytes;
   CHECK(MeshGroups(*ranks, 1).mesh().reserve_bytes() == of_group);
-  // The world, a shard group, and a replicate group, whose gathers are part of reductions.
+  // Three groups reserve memory: the world, a shard group, and a replicate group, which has one stream.
   CHECK(MeshGroups(*ranks, 2).mesh().reserve_bytes() == 2 * of_group + kNcclReserveBytes);
   CHECK(MeshGroups(*ranks, 4).mesh().reserve_bytes() == of_group);  // a shard group of one rank exchanges nothing
 }
@@ -179,12 +179,12 @@ RANKS_CASE("activations are kept in what is left, of what there is and of what i
   }
   CHECK(between > 5);
   const PlannedRun run = plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, enough / 2);
-  CHECK(!run.activation_checkpoint.kept_bytes.is_auto());  // a benchmark repeats it
+  CHECK(!run.activation_checkpoint.kept_bytes.is_auto());  // a benchmark can repeat the number
 
   config.training.micro_batch_size = {};
   const int64_t share = 12 / world.size();
   CHECK(plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, full).shape.micro_batch ==
-        share);  // cut as with full
+        share);  // cut as with `full` bytes
 }
 
 RANKS_CASE("ranks of one node share the host's memory for pinned buffers, on GPUs only") {
@@ -195,7 +195,7 @@ RANKS_CASE("ranks of one node share the host's memory for pinned buffers, on GPU
   CHECK(share.host_ranks == world.size());
   CHECK(share.host_available > 0);
   CHECK(share.host_available <= total_memory_bytes() / world.size());
-  CHECK(share.available == 1200);  // of a GPU each
+  CHECK(share.available == 1200);  // each rank has a GPU
 }
 
 TEST_CASE("pinned buffers must fit into the host's memory, and an error names those of the node and what would help") {
@@ -213,10 +213,10 @@ TEST_CASE("pinned buffers must fit into the host's memory, and an error names th
     CHECK(error.kind() == Kind::kDevice);
     CHECK_THAT(error.what(), Catch::Contains("pins 256 MiB of host memory on each rank, 768 MiB on a node of 3 ranks"));
     CHECK_THAT(error.hint(), Catch::Contains("fewer ranks on a node") && Catch::Contains("snapshot"));
-    // It would not help.
+    // checkpoint.async: false would not help.
     CHECK_THAT(error.hint(), Catch::Contains("checkpoint.async: false would not"));
   }
-  // On a CPU they are part of its memory, where they count once, and checkpoint.async: false would help.
+  // On a CPU, pinned buffers are part of its memory and count once, and checkpoint.async: false would help.
   const SmallDevice cpu(1000, 1000);
   const int64_t bytes = planned_bytes(plan, cpu);
   CHECK(bytes > (int64_t{256} << 20));

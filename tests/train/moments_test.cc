@@ -44,13 +44,13 @@ TEST_CASE(
       straight.parallelism.zero_stage = halves.parallelism.zero_stage = stage;
       CHECK(train(ranks, straight) == RunEnd::kDone);
       CHECK(train(ranks, halves, {.stop_at_step = 2}) == RunEnd::kStopped);
-      halves.parallelism.zero_stage = 4 - stage;  // the draws know no stage
+      halves.parallelism.zero_stage = 4 - stage;  // random rounding does not depend on the stage
       CHECK(train(ranks, halves) == RunEnd::kDone);
       const ToyState state = saved_state(place.checkpoint(name, kSteps));
       CHECK(wider_than_bf16(state) == 0);
       CHECK((saved_state(place.checkpoint(name + "-halves", kSteps)) == state));
-      // As with f32 moments (invariance_test.cc): gradients that differ by 2^-23 send one rounding in 2^16 the other
-      // way.
+      // The tolerance is that of f32 moments (invariance_test.cc): if gradients differ by 2^-23, one rounding in 2^16
+      // differs.
       CHECK(worst_difference(records(place.run(name)), reference) < 1e-6);
     }
   }

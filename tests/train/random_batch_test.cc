@@ -86,8 +86,8 @@ TEST_CASE("without a mean each sequence is one document") {
 }
 
 TEST_CASE("lengths of random documents are exponential with their mean") {
-  // One sequence, which cuts one document of some 10,000. The mean of n draws is within 4 / sqrt(n) of kMean. The share
-  // of longer ones is within 4 sqrt(p (1 - p) / n) of p = 1 / e. Lengths are rounded to a token of 100.
+  // The one sequence cuts one document of some 10,000. The mean of n draws is within 4 / sqrt(n) of kMean. The share of
+  // longer ones is within 4 sqrt(p (1 - p) / n) of p = 1 / e. Lengths are rounded to a token of 100.
   constexpr double kMean = 100;
   const BatchShape shape = shape_of(1'000'000, 1, 1);
   RandomBatch batch(shape, {.vocab = 50, .mean_document = static_cast<int64_t>(kMean)});

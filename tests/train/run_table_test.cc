@@ -7,7 +7,7 @@ using namespace tokamak;
 
 namespace {
 
-// Short, long, and a smaller batch: 3 steps of 4 x 8 tokens, 2 of 2 x 32, 4 of 1 x 32.
+// Stages of short sequences, of long ones, and of a smaller batch: 3 steps of 4 x 8 tokens, 2 of 2 x 32, 4 of 1 x 32.
 RunTable three_stages() {
   ScheduleOptions options;
   options.decay_type = DecayType::kLinear;

@@ -1,4 +1,4 @@
-// Samples in training: the same texts on any ranks and stages and after a resume, the same training with and without.
+// Samples in training are the same on any ranks and stages and after a resume, and do not change the training.
 #include "train/sampler.h"
 
 #include <atomic>
@@ -69,7 +69,7 @@ TEST_CASE("samples of the same weights are the same texts at each step, on any r
   CHECK(one.at(3) == one.at(6));
   REQUIRE(one.at(3).size() == 3);
   for (const std::string& text : one.at(3)) CHECK(text.size() >= 3);
-  CHECK(one.at(3)[0] != one.at(3)[2]);  // a prompt given twice has two texts
+  CHECK(one.at(3)[0] != one.at(3)[2]);  // a prompt given twice has two different texts
   for (const int ranks : {2, 3}) {
     for (const int64_t stage : {1, 2, 3}) {
       const std::string name = str("ranks", ranks, "stage", stage);
@@ -90,7 +90,7 @@ TEST_CASE(
       const auto config_of = [&](const std::string& name, int64_t interval) {
         RunConfig config = place.config(str(name, ranks, stage), ranks, interval);
         config.parallelism.zero_stage = stage;
-        config.training.micro_batch_size.value = 12 / ranks / 2;  // gradients add up over two
+        config.training.micro_batch_size.value = 12 / ranks / 2;  // two micro-batches a step accumulate gradients
         return config;
       };
       RunConfig without = config_of("without", 0);
@@ -170,7 +170,7 @@ TEST_CASE("what the tokenizer tells of a prompt is an error that names key and v
   };
   CHECK(problem_of([](RunConfig&) {}).what.empty());
   CHECK(problem_of(prompts({})).what.empty());
-  // A space before it and 14 letters: of 16 tokens one is left.
+  // The prompt takes 15 of 16 tokens, a space and 14 letters, so one is left.
   CHECK(problem_of(prompts({"abcdefghijklmn"})).what.empty());
   const FieldError long_one = problem_of(prompts({"a", "abcdefghijklmno"}));
   CHECK(long_one.key == "training.samples.prompts[1]");

@@ -1,4 +1,4 @@
-// When a run takes the memory of its snapshot, and what it does where there is none.
+// When a run allocates the memory of its snapshot, and what it does if there is not enough.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::minutes kHangs{10};  // a limit for what hangs, not a time that anything takes
 
-// Calls `taken` for memory that another thread than the run's takes: the snapshot's.
+// Calls `taken` for memory that another thread than the run's allocates, which is the snapshot's.
 class WatchedDevice : public ToyDevice {
  public:
   explicit WatchedDevice(std::function<void(int64_t)> taken) : taken_(std::move(taken)) {}
@@ -37,7 +37,7 @@ std::function<Backend()> watched(const std::function<void(int64_t)>& taken) {
   return [=] { return Backend{std::make_unique<WatchedDevice>(taken), std::make_unique<CpuOps>()}; };
 }
 
-// With memory of its own, as far as the run can see.
+// A CPU that claims to have memory of its own, as a GPU does.
 class ToyGpu : public WatchedDevice {
  public:
   using WatchedDevice::WatchedDevice;
@@ -63,7 +63,7 @@ TEST_CASE("training goes on while a thread takes the snapshot's memory, and the 
     if (release.wait_for(kHangs) != std::future_status::ready) fail(Kind::kBug, "the steps wait for the snapshot");
   });
   options.evals = [&](Engine&, const std::function<void()>&) {
-    // Both ranks have done four steps, and neither has its memory.
+    // Both ranks have done four steps, and neither has its snapshot's memory.
     if (++calls == 4) {
       const bool asked = all_ask.get_future().wait_for(kHangs) == std::future_status::ready;
       released.set_value();
@@ -84,14 +84,14 @@ TEST_CASE("no snapshot is taken before the first step, nor by a run that saves w
   ToyRunOptions options;
   options.backend = watched([&](int64_t) { ++taken; });
   RunConfig config = place.config("run", 2);
-  config.run.stop_after.seconds = 1e-9;  // over before the first step
+  config.run.stop_after.seconds = 1e-9;  // the time is over before the first step
   CHECK(train(2, config, options) == RunEnd::kStopped);
   CHECK(taken == 0);
   config.run.stop_after = {};
   config.checkpoint.async = false;
   CHECK(train(2, config, options) == RunEnd::kDone);
   CHECK(taken == 0);
-  // Nor by a start that loads and has nothing left to do.
+  // A start that loads and has nothing left to do takes no memory, either.
   config.checkpoint.async = true;
   CHECK(train(2, config, options) == RunEnd::kDone);
   CHECK(taken == 0);

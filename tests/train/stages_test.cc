@@ -31,7 +31,7 @@ struct Sharing {
   }
 };
 
-// Every combination that a config may have, four layers deep; replicas of the 2 x 2 and 1 x 2 meshes.
+// Every combination that a config may have, for four layers, with the replicas of 2 x 2 and 1 x 2 meshes.
 std::vector<Sharing> all_sharings() {
   std::vector<Sharing> all;
   for (const auto& [ranks, replicas] : {std::pair{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 2}}) {
@@ -60,7 +60,7 @@ RunConfig config_of(const ToyPlace& place, const std::string& name, const Sharin
   return config;
 }
 
-// Memory for half of what the program may choose to keep, on each of the ranks of this one node.
+// A device with memory for half of what the program may choose to keep, for each rank of this one node.
 class HalfFilledDevice : public ToyDevice {
  public:
   HalfFilledDevice(const RunConfig& config, int ranks) {
@@ -84,7 +84,7 @@ class HalfFilledDevice : public ToyDevice {
   int64_t bytes_ = 0;
 };
 
-// With that memory where there is something to choose.
+// Uses a HalfFilledDevice if the config leaves something to choose.
 ToyRunOptions options_of(const RunConfig& config, int ranks, int64_t stop_at_step = 0) {
   ToyRunOptions options{.stop_at_step = stop_at_step};
   if (!leaves_choice(config)) return options;
@@ -118,11 +118,11 @@ std::vector<double> chosen_of(const std::string& run) {
 constexpr RecomputeMode kModes[] = {RecomputeMode::kNone, RecomputeMode::kFull, RecomputeMode::kSelective,
                                     RecomputeMode::kAuto};
 
-// Every way to share, by every recompute mode, on meshes of so many ranks.
+// Checks every way to share, with every recompute mode, on meshes of `ranks` ranks.
 void check_losses(const std::set<int>& ranks) {
   const ToyPlace place;
   const Reference reference(place);
-  // Runs that sum in the same order: they keep other tensors, but all bits are equal.
+  // Runs that sum in the same order. They keep different tensors, but all their bits are equal.
   std::map<std::tuple<int, int64_t, bool>, ToyState> same;
   std::set<std::vector<double>> chosen;
   int number = 0;
@@ -141,7 +141,7 @@ void check_losses(const std::set<int>& ranks) {
       if (!is_new) CHECK((state == known->second));
     }
   }
-  CHECK(chosen.size() >= 3);  // which depends on what is there
+  CHECK(chosen.size() >= 3);  // the choice depends on the memory
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ TEST_CASE("a run goes on by any other stage, reduction, recompute mode and mesh 
   std::mt19937 random(16);
   std::shuffle(writers.begin(), writers.end(), random);
   std::shuffle(readers.begin(), readers.end(), random);
-  for (size_t i = 0; i < writers.size(); ++i) {  // each writes once and reads once
+  for (size_t i = 0; i < writers.size(); ++i) {  // each sharing writes once and reads once
     const int64_t step = 1 + static_cast<int64_t>(random() % (kSteps - 1));
     const RecomputeMode before = kModes[random() % 4], after = kModes[random() % 4];
     INFO(writers[i].text() << " until step " << step << ", then " << readers[i].text());

@@ -18,7 +18,7 @@ struct Row {
   std::vector<std::pair<double, double>> times;
 };
 
-// By process and the row's name.
+// Returns the rows, by process and by the row's name.
 std::map<std::pair<int, std::string>, Row> rows_of(const nlohmann::json& trace) {
   std::map<std::pair<int, int>, std::string> names;
   for (const auto& event : trace.at("traceEvents")) {
@@ -55,14 +55,14 @@ TEST_CASE("a traced run trains as one without, and leaves a trace of the steps a
     Row& compute = rows.at({rank, "stream compute"});
     CHECK(compute.spans.at("attention") == 2 * layers);  // of two steps of one micro-batch
     CHECK(compute.spans.at("gemm gate_up dw") == 2 * layers);
-    CHECK(compute.spans.at("adamw") == 2 * (layers + 3));  // of each unit: norms, embedding, head
+    CHECK(compute.spans.at("adamw") == 2 * (layers + 3));  // for each unit: the layers, norms, embedding and head
     CHECK(compute.spans.at("all_reduce") == 2);
     CHECK(rows.at({rank, "stream gather"}).spans.at("all_gather") > 2 * layers);
     CHECK(rows.at({rank, "stream reduce"}).spans.at("reduce_scatter") > 2 * layers);
     CHECK(rows.at({rank, "stream copies"}).spans.at("copy to device") == 2 * 4);
     double last = 0;
     for (const auto& [begin, end] : compute.times) {
-      CHECK(last <= begin + 0.01);  // microseconds: one thing at a time
+      CHECK(last <= begin + 0.01);  // microseconds: a stream runs one call at a time
       CHECK(begin < end);
       last = end;
     }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSteps = 6;
 
-// By step; of steps that were trained again the later ones.
+// Returns records by step. If a step was trained again, it returns the later one.
 std::map<int64_t, MetricRecord> tensor_records_of(const std::string& run) {
   std::map<int64_t, MetricRecord> records;
   const auto see = [&](const MetricRecord& record) {
@@ -23,7 +23,7 @@ std::map<int64_t, MetricRecord> tensor_records_of(const std::string& run) {
   return records;
 }
 
-// A straightforward computation, in double, of values that are f32.
+// Computes the summary of f32 values in a simple way, in double.
 TensorSummary summary_of(const std::vector<float>& values) {
   TensorSummary summary{.min = INFINITY, .max = -INFINITY};
   std::map<int, int64_t> counts;
@@ -53,7 +53,7 @@ TensorSummary summary_of(const std::vector<float>& values) {
 
 void check_same(const TensorSummary& found, const TensorSummary& expected) {
   CHECK(found.rms == Approx(expected.rms).epsilon(1e-12));
-  CHECK(static_cast<float>(found.min) == static_cast<float>(expected.min));  // f32, in its shortest digits
+  CHECK(static_cast<float>(found.min) == static_cast<float>(expected.min));  // records print f32 in the shortest digits
   CHECK(static_cast<float>(found.max) == static_cast<float>(expected.max));
   CHECK(found.non_finite == expected.non_finite);
   CHECK(found.zeros == expected.zeros);
@@ -234,7 +234,7 @@ TEST_CASE("the statistics of an abandoned step are not taken for those of a step
   };
   int64_t calls = 0;
   options.stragglers = [&]() -> std::vector<Straggler> {
-    // A call after each step and before each save: this one is after step 3, whose outcome is not read yet.
+    // Called after each step and before each save. The sixth call is after step 3, whose outcome is not read yet.
     if (++calls == 6) throw SharedError(Kind::kBug, "an end within the run");
     return {};
   };

@@ -32,7 +32,7 @@ class ToyPlace {
  public:
   ToyPlace();
 
-  // 6 steps of 12 sequences of 16 tokens, f32, on one micro-batch a rank where `ranks` share them; saved at the end.
+  // 6 steps of 12 sequences of 16 tokens, in f32. Each of `ranks` ranks has one micro-batch a step. Saved at the end.
   RunConfig config(const std::string& name, int ranks = 1) const;
   std::string run(const std::string& name) const { return dir_.file("runs/" + name); }
   std::string checkpoint(const std::string& name, int64_t step) const;
@@ -54,16 +54,16 @@ struct ToyRunOptions {
   std::function<std::vector<Straggler>()> stragglers;
 };
 
-// On so many threads, with a Sampler where the config has prompts. Throws what the first rank that failed has thrown.
+// Trains on `ranks` threads, with a Sampler if the config has prompts. Throws the error of the first rank that failed.
 RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
 
-// Bytes that a run on one rank plans for memory whose names begin so.
+// Bytes that a run on one rank plans for memory whose names begin with `name`.
 int64_t planned_bytes_of(const RunConfig& config, const std::string& name);
 
 // The SharedError that ends a run.
 SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
 
-// All that a checkpoint says of a run but who wrote it.
+// All that a checkpoint holds except for the names of its writer.
 struct ToyState {
   RunState run;
   std::string data;
@@ -73,7 +73,7 @@ struct ToyState {
 };
 ToyState saved_state(const std::string& checkpoint);
 
-// {step: value} of a key in metrics.jsonl, of the run's course as it stands.
+// {step: value} of a key in metrics.jsonl, without steps that a later start has replaced.
 std::map<int64_t, double> records(const std::string& run, const std::string& key = "loss/last");
 double worst_difference(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b);  // relative
 std::vector<int64_t> steps_of(const ToyPlace& place, const std::string& name);                    // of its checkpoints

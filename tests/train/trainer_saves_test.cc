@@ -27,7 +27,7 @@ TEST_CASE("a stop within a validation or an evaluation ends it, and is saved aft
   CHECK(batches < 100);
   CHECK(steps_of(place, "run") == std::vector<int64_t>{3});
   CHECK(records(place.run("run"), "evals/done").empty());
-  // A validation asks at the same place: between two micro-batches.
+  // A validation also checks for a stop between two micro-batches.
   RunConfig validated = place.config("validated", 2);
   validated.training.validation_interval = 2;
   validated.training.evals = {{}};
@@ -61,15 +61,15 @@ TEST_CASE("a stop within the final validation keeps the last step, and the next 
   CHECK(train(2, config, options) == RunEnd::kDone);
   CHECK(records(place.run("run"), "evals/done").count(6) == 1);
   CHECK(read_run_status(place.run("run"))->state == RunStatus::State::kDone);
-  // Done is done: nothing is computed again.
+  // A start of a finished run computes nothing again.
   CHECK(train(2, config, options) == RunEnd::kDone);
-  CHECK(taken == 2);  // one a rank
+  CHECK(taken == 2);  // one on each rank
 }
 
 TEST_CASE("run.stop_after ends a run as a signal does") {
   const ToyPlace place;
   RunConfig config = place.config("run", 2);
-  config.run.stop_after.seconds = 1e-9;  // over before the first step
+  config.run.stop_after.seconds = 1e-9;  // the time is over before the first step
   CHECK(train(2, config) == RunEnd::kStopped);
   CHECK(steps_of(place, "run").empty());
   config.run.stop_after.seconds = 1e9;
@@ -82,7 +82,7 @@ TEST_CASE("weights that go bad push out no good checkpoint, and the error names 
   config.checkpoint.interval = TrainingLength::steps(1);
   config.checkpoint.keep_latest = 3;
   train(2, config, {.stop_at_step = 3});
-  config.optimizer.lr = 1e38;  // step 4 is still good, and its update is not
+  config.optimizer.lr = 1e38;  // step 4's loss is still finite; the weights after its update are not
   config.training.max_steps = 20;
   const SharedError error = error_of(2, config);
   CHECK(error.kind() == Kind::kNumerics);
@@ -101,7 +101,7 @@ TEST_CASE("a stop has no time to read checkpoints back and removes none for want
   config.checkpoint.async = false;
   CHECK(train(2, config, {.stop_at_step = 5}) == RunEnd::kStopped);
   CHECK(steps_of(place, "run") == std::vector<int64_t>{4, 5});
-  config.run.stop_after.seconds = 1e-9;  // over before the first step
+  config.run.stop_after.seconds = 1e-9;  // the time is over before the first step
   CHECK(train(2, config) == RunEnd::kStopped);
   CHECK(steps_of(place, "run") == std::vector<int64_t>{5});
   const std::vector<std::string> second = {"start", "resume", "ready", "stop", "end"};  // nothing was saved
@@ -135,7 +135,7 @@ TEST_CASE("a resume shows the checkpoint's config to its check, and a refusal is
   options.check_changes = [](const std::string& saved, const std::string& checkpoint) -> std::vector<std::string> {
     fail(Kind::kConfig, str("saved ", saved, " in ", checkpoint));
   };
-  // Before the weights are read, also where their shapes are others.
+  // The check comes before the weights are read, even if their shapes differ.
   for (const int64_t layers : {config.model.num_hidden_layers, config.model.num_hidden_layers + 1}) {
     config.model.num_hidden_layers = layers;
     const SharedError error = error_of(2, config, options);

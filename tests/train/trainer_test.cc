@@ -33,13 +33,13 @@ ToyRunOptions at_step(RunConfig& config, int64_t step, const std::function<void(
   return options;
 }
 
-// Not host memory, as a GPU's: state goes to checkpoints through copies.
+// Its memory counts as a GPU's, not the host's, so the state goes to checkpoints through copies.
 class DiscreteDevice : public ToyDevice {
  public:
   bool uses_host_memory() const override { return false; }
 };
 
-// Uses what it has given, and what the program had before.
+// Reports as used what it has allocated, and what the program had before.
 class LedgerDevice : public ToyDevice {
  public:
   static constexpr int64_t kProgramBytes = 1000;
@@ -54,7 +54,7 @@ class LedgerDevice : public ToyDevice {
   int64_t used_bytes() const override { return used_; }
 
  private:
-  std::atomic<int64_t> used_ = kProgramBytes;  // a thread takes the snapshot's
+  std::atomic<int64_t> used_ = kProgramBytes;  // atomic: a thread allocates the snapshot's memory
 };
 
 }  // namespace
@@ -146,7 +146,7 @@ TEST_CASE(
   const MetricRecord ready = last_event(place.run("run"), "ready");
   CHECK(ready.at("memory/planned") > LedgerDevice::kProgramBytes);
   RunConfig waiting = place.config("waiting", 2);
-  waiting.checkpoint.async = false;  // which plans no snapshot
+  waiting.checkpoint.async = false;  // then the run plans no snapshot
   train(2, waiting, {.backend = [] { return Backend{std::make_unique<LedgerDevice>(), std::make_unique<CpuOps>()}; }});
   const MetricRecord without = last_event(place.run("waiting"), "ready");
   CHECK(without.at("memory/planned") < ready.at("memory/planned"));

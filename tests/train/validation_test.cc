@@ -57,7 +57,7 @@ TEST_CASE("all held-out sequences are validated where they cost at most 5 % of t
   CHECK(taken(1, 1) == 64);
   CHECK(taken(10, 50) == 75);  // 5 % of 500 sequences forward and backward are 75 forward
   CHECK(taken(100, 50) == all);
-  CHECK(taken(0, 50) == all);       // once, at the end
+  CHECK(taken(0, 50) == all);       // validated once, at the end
   CHECK(taken(100'000, 1) == 150);  // there are only 1000 steps
   options.validation_sequences.value = 7;
   CHECK(taken(100, 50) == 7);

@@ -1,4 +1,4 @@
-// Statistics of tensors that lie in slices of several ranks, against the same from whole tensors.
+// Statistics of tensors that lie in slices of several ranks, against those of whole tensors.
 #include "zero/shard_statistics.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 Param matrix(const std::string& name, int64_t rows, int64_t columns) { return {name, Shape{rows, columns}, 0, 0.5}; }
 
-// Weights below a slice and across several of them, fused and not.
+// Weights smaller than a slice, and across several slices; fused and not.
 ParamTable odd_table() {
   ParamTable table;
   table.units.push_back({UnitKind::kEmbedding, "embedding", {{"embedding", {matrix("embedding", 131, 7)}}}});
@@ -83,7 +83,7 @@ RANKS_CASE("each weight, gradient and update is measured once and whole, on any 
     parameters.commit(arena);
     statistics.commit(arena);
     const Tensor tokens = arena[tokens_slot];
-    for (const double count : {7.0, 640.0}) {  // both are under way before the first is taken
+    for (const double count : {7.0, 640.0}) {  // the first is taken after both are enqueued
       tokens.as<double>()[0] = count;
       fill_shard(parameters, Measured::kGradients, parameters.gradients());
       statistics.see_gradients(*stream, tokens);

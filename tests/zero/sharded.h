@@ -1,4 +1,4 @@
-// Sharded parameters of a small table, and who counts what they exchange. For tests of several ranks.
+// Sharded parameters of a small table, and observers of their collectives. For tests of several ranks.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ inline Param matrix(const std::string& name, int64_t rows, int64_t columns) {
   return {name, Shape{rows, columns}, 0, 0.5};
 }
 
-// Three layers, so that two buffers must be shared; nothing is a multiple of anything.
+// Three layers, so that they must share two buffers. No size is a multiple of another.
 inline ParamTable small_table() {
   ParamTable table;
   table.units.push_back({UnitKind::kEmbedding, "embedding", {{"embedding", {matrix("embedding", 31, 7)}}}});
@@ -47,7 +47,7 @@ struct Sharded {
   std::unique_ptr<Arena> arena;
 };
 
-// Collectives of tensors that are called while it watches.
+// Counts the collectives of tensors that are called while it observes.
 struct CollectiveCount : Observer {
   void begin(Stream&, const Call& call) override { calls += call.kind == CallKind::kCollective; }
   void end(Stream&, const Call&) override {}

@@ -172,7 +172,7 @@ RANKS_CASE("no rank keeps a whole copy: state is its share, whole units live in 
 }
 
 RANKS_CASE("misuse of the protocol is a bug that throws") {
-  if (world.size() == 1) return;  // alone there are no buffers to misuse
+  if (world.size() == 1) return;  // one rank has no buffers to misuse
   Sharded s(world.comm(), DType::kBF16);
   CHECK_THROWS_AS(s.parameters.release(1), Error);
   for (const int64_t unit : {1, 2}) s.parameters.acquire(unit, *s.stream);
@@ -216,14 +216,14 @@ RANKS_CASE("an updated unit is gathered at once where it has a buffer, in the or
       CHECK(to_float(whole[0].as<bf16>()[whole[0].count() - 1]) == 2.0f);
       s.parameters.release(unit);
     }
-    CHECK(order.calls.size() == (world.size() == 1 ? 0 : 5));  // the third layer's, when it was asked for
+    CHECK(order.calls.size() == (world.size() == 1 ? 0 : 5));  // acquire() gathered the third layer
   }
 }
 
 RANKS_CASE("gathers that nobody asked for are harmless: the next update waits for them, and so does the end") {
   for (int round = 0; round < 20; ++round) {
     Sharded s(world.comm(), DType::kBF16);
-    for (int step = 1; step <= 3; ++step) update(s, step);  // weights that are being gathered are written
+    for (int step = 1; step <= 3; ++step) update(s, step);  // writes weights that are being gathered
     for (const int64_t unit : {1, 4}) {
       const auto whole = s.parameters.acquire(unit, *s.stream);
       for (int64_t i = 0; i < whole[0].count(); ++i) REQUIRE(to_float(whole[0].as<bf16>()[i]) == 3.0f);
@@ -234,7 +234,7 @@ RANKS_CASE("gathers that nobody asked for are harmless: the next update waits fo
     s.parameters.masters_changed(*s.stream);  // as loading does
     CHECK(to_float(s.parameters.acquire(1, *s.stream)[0].as<bf16>()[0]) == 4.0f);
     s.parameters.release(1);
-    s.parameters.prefetch(3, *s.stream);  // and the memory is released
+    s.parameters.prefetch(3, *s.stream);  // the memory is released during this gather
   }
 }
 

@@ -1,4 +1,4 @@
-// Which units share a buffer, who is displaced, and what a pass gathers ahead.
+// Which units share a buffer, which unit loses its buffer, and what a pass gathers ahead.
 #include "zero/unit_pass.h"
 
 #include <array>
@@ -71,7 +71,7 @@ RANKS_CASE("where a layer is several units, they share two buffers with the embe
   CHECK(weights == 2 * 2 * largest);
   CHECK(gradients == 2 * 4 * largest);
   s.parameters.begin_step();
-  int64_t elements = 0;  // of the gradients that are written, all 1
+  int64_t elements = 0;  // number of gradient elements written, all 1
   for (const int64_t unit : {4, 3, 2, 1, 0}) {
     s.parameters.acquire(unit, *s.stream);
     for (const Tensor& matrix : s.parameters.gradient(unit, *s.stream).matrices) {
@@ -112,7 +112,7 @@ RANKS_CASE("kept layers have a buffer each and are gathered once; the others sha
       }
       return count.calls;
     };
-    CHECK(gathers({1, 2, 3, 2, 1}) == (kept == 0 ? 4 : 3));  // layer 0 is where layer 2 has been
+    CHECK(gathers({1, 2, 3, 2, 1}) == (kept == 0 ? 4 : 3));  // layer 0 has the buffer of layer 2
     CHECK(gathers({1, 2, 3}) == (kept == 0 ? 1 : 0));
     s.parameters.weights_changed();
     CHECK(gathers({1, 2, 3}) == 3);

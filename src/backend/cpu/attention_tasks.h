@@ -50,7 +50,7 @@ class Carver {
   int64_t used_ = 0;
 };
 
-// Calls task(document, head, memory) for every pair, on as many workers as there are threads and as fit the workspace.
+// Calls task(document, head, memory) for every pair, on one worker per thread, as far as the workspace suffices.
 template <class Task>
 void for_each_task(int64_t documents, int64_t heads, int64_t worker_bytes, const Tensor& workspace, const Task& task) {
   const int64_t tasks = documents * heads;

@@ -13,9 +13,9 @@ using namespace simd;
 
 constexpr int64_t kFewTokens = 4;    // per sequence: above this, tiles are faster
 constexpr int64_t kKeysAtOnce = 64;  // a multiple of kLanes; keys and values of 128 features in bf16 fit in L1
-constexpr int kVecsAtOnce = 4;       // of a row's output, held in registers
+constexpr int kVecsAtOnce = 4;       // vectors of a row's output that stay in registers
 
-// The validated batch and the addresses of its parts.
+// The batch, validated, and the addresses of its tensors.
 struct Batch {
   const int32_t *cu, *slots, *cached;
   int64_t sequences, positions;  // S and P

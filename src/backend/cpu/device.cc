@@ -38,7 +38,7 @@ std::string bf16_unit() {
 
 int64_t rounded_up(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
-// At a huge page's address; zeroed by the system at first touch. nullptr where there is not enough.
+// Returns memory aligned to huge pages, which the system zeroes at first touch; nullptr if there is not enough.
 std::byte* map_huge_pages(int64_t bytes) {
   const int64_t rounded = rounded_up(bytes, kPage), mapped = rounded + kHugePage;
   void* const all =
@@ -90,8 +90,8 @@ bool CpuStream::blocks_host(const Event& event) const {
 CpuTimestamp::~CpuTimestamp() {
   if (seconds_ != kNotReached || point_.queue == nullptr) return;
   try {
-    point_.wait();                   // what would write it is still to come
-  } catch (const std::exception&) {  // of the stream's work, which others hear of
+    point_.wait();                   // queued work may still write seconds_
+  } catch (const std::exception&) {  // of the stream's work; those who wait for the stream get it
   }
 }
 
@@ -129,7 +129,7 @@ std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind kind) {
     for (int64_t at = begin; at < end; at += kPage) memory[at] = std::byte{0};  // a byte of each page is enough
   };
   // First touch by the threads that will use the pages: NUMA-local allocation. Pinned memory is only copied to and read
-  // once, and may be taken while all threads compute: the caller's touches it.
+  // once, and may be allocated while all threads compute, so the calling thread touches it.
   if (kind == MemoryKind::kPinned) {
     touch(0, bytes);
   } else {
@@ -149,7 +149,7 @@ std::string CpuDevice::description() const {
              bf16_unit());
 }
 
-// Done when they return, also behind work of another thread: `host` is the caller's again.
+// Copies first wait for the stream's thread, if any, and are complete when they return.
 void CpuDevice::do_copy_to_device(Stream& stream, const void* host, Tensor tensor) {
   static_cast<CpuStream&>(stream).point().wait();
   copy(tensor.data(), host, tensor.bytes());

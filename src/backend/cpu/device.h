@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-// A point in a stream, as of when it was taken. Streams that run their work at once are past all of theirs.
+// A position in a stream's work. A stream without a queue runs its work at once, so it is past all of its points.
 struct CpuPoint {
   WorkQueue* queue = nullptr;
   int64_t position = 0;
@@ -44,7 +44,7 @@ class CpuStream final : public Stream {
 
  private:
   WorkQueues& queues_;                // of the device
-  std::unique_ptr<WorkQueue> queue_;  // absent: the calling thread does it
+  std::unique_ptr<WorkQueue> queue_;  // absent: the calling thread runs the work
 };
 
 class CpuTimestamp final : public Timestamp {
@@ -63,7 +63,7 @@ class CpuDevice : public Device {
  public:
   std::byte* allocate(int64_t bytes, MemoryKind kind) override;
   void release(std::byte* memory, int64_t bytes,
-               MemoryKind kind) noexcept override;  // waits for the streams, as CUDA's
+               MemoryKind kind) noexcept override;  // waits for all streams, as CUDA does
 
   std::string description() const override;
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }

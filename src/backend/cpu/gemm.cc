@@ -53,7 +53,7 @@ MatrixView repeated(MatrixView row) {
   return row;
 }
 
-// The matrix in f32: itself, or a copy in `memory` with the same row or column order.
+// The matrix in f32: itself, or a copy in `memory` in the same storage order.
 MatrixView widened(const MatrixView& from, float* memory) {
   if (from.dtype == DType::kF32) return from;
   TOKAMAK_CHECK(from.dtype == DType::kBF16, name_of(from.dtype));
@@ -113,7 +113,7 @@ struct GemmEngine::State {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   std::map<Key, std::optional<Kernel>> kernels;  // nullopt: no kernel keeps sums on one thread
-  memory kernel_scratch;  // for one at a time; left to the library, each kernel would keep its own
+  memory kernel_scratch;                         // of the kernel that runs; by default each kernel would keep its own
   std::vector<Scratch> scratch;
   std::vector<std::byte> few_rows;
 
@@ -148,7 +148,7 @@ struct GemmEngine::State {
   memory scratch_of(const Kernel& kernel) {
     const size_t bytes = kernel.scratch.get_size();
     if (!kernel_scratch || kernel_scratch.get_desc().get_size() < bytes) {
-      kernel_scratch = memory();  // before the larger one is there
+      kernel_scratch = memory();  // frees the old one before it allocates the larger one
       kernel_scratch = memory(kernel.scratch, engine);
     }
     return memory(kernel.scratch, engine, kernel_scratch.get_data_handle());

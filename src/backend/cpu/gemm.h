@@ -37,7 +37,7 @@ class GemmEngine {
     MatrixView b;         // (K, N), dtype of a
     MatrixView c;         // (M, N), f32 or the dtype of a
     MatrixView residual;  // (M, N), dtype and strides of c; data == nullptr: none; may be c
-    MatrixView bias;      // (1, N), dtype of c; data == nullptr: none; excludes the other added operands
+    MatrixView bias;      // (1, N), dtype of c; data == nullptr: none; then nothing else is added
     bool accumulate = false;
   };
 

@@ -25,7 +25,7 @@ struct Arrays {
 };
 
 constexpr int kWords = RoundingStream::kWords;
-constexpr int64_t kTile = 256;  // blocks of Philox at once: round by round over all of them, which vectorises
+constexpr int64_t kTile = 256;  // Philox blocks per call: each round is a loop over all of them, which vectorises
 
 // The words of `count` <= kTile blocks, as rounding_words() has them.
 void draw_blocks(const RoundingStream& stream, uint64_t first, int64_t count, uint32_t* words) {
@@ -65,7 +65,7 @@ void update_as(const Arrays<Moment>& to, const AdamWConstants& k, int64_t begin,
   constexpr bool kRounds = std::is_same_v<Moment, bf16>;
   uint32_t drawn[kRounds ? kTile * kWords : 1];
   for (int64_t first = begin, last = end; first < end; first = last) {
-    const uint32_t* words = drawn;  // of element `first` on
+    const uint32_t* words = drawn;  // words of the elements from `first` on
     if constexpr (kRounds) {
       const uint64_t index = to.rounding.first + static_cast<uint64_t>(first);
       const auto lane = static_cast<int64_t>(index % kWords);  // a slice may begin inside a block

@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-inline constexpr int64_t kBlockElements = 16384;  // of a flat array: enough to amortise a thread's start
+inline constexpr int64_t kBlockElements = 16384;  // elements of a block: enough to amortise a thread's start
 
 // Minimum rows per thread, for rows of `width` elements.
 inline int64_t row_grain(int64_t width) { return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(width, 1)); }

@@ -45,7 +45,7 @@ void scale(const T* x, const T* weight, float rstd, T* y, int64_t width) {
   for (int64_t c = 0; c < width; ++c) y[c] = from_float<T>(to_float(x[c]) * rstd * to_float(weight[c]));
 }
 
-// sum of dy weight x
+// The sum of dy * weight * x over a row.
 template <class T>
 float projection(const T* dy, const T* x, const T* weight, int64_t width) {
   float total = 0;

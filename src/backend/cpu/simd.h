@@ -41,7 +41,7 @@ inline Vec load(const bf16* from) {
   return reinterpret_cast<Vec>(__builtin_convertvector(bits, Ints) << 16);
 }
 
-// The first `count` lanes from memory, `rest` in the others.
+// Loads the first `count` lanes from memory, and fills the other lanes with `rest`.
 template <class T>
 Vec load_part(const T* from, int64_t count, float rest) {
   T part[kLanes];
@@ -87,7 +87,7 @@ inline Ints lane_numbers() {
   return out;
 }
 
-// 2^x for finite x <= 128, within two units in the last place; at most 2^-126 where x is below that; NaN for NaN.
+// 2^x for finite x <= 128, within two units in the last place; at most 2^-126 for x < -126; NaN for NaN.
 // x = n + r with n whole, |r| <= 1/2; 2^r by the polynomial of degree 5 nearest in relative error.
 inline Vec exp2(Vec x) {
 #if defined(__AVX512F__)

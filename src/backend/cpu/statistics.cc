@@ -21,7 +21,7 @@ int64_t part_size(int64_t count) {
   return (even + kMinPart - 1) / kMinPart * kMinPart;
 }
 
-// part(begin, end) of each part of [0, count), in parallel, then merge(result) in order.
+// Calls part(begin, end) for each part of [0, count) in parallel, then merge(result) for each result in order.
 template <class Result, class Part, class Merge>
 void reduce_in_order(int64_t count, const Part& part, const Merge& merge) {
   const int64_t size = part_size(count), parts = size > 0 ? (count + size - 1) / size : 0;
@@ -58,7 +58,7 @@ struct Health {
   }
 };
 
-// The health of x scale.
+// The Statistics of x * scale, without magnitudes.
 template <class T>
 Health health_of(const T* x, int64_t count, float scale) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -80,8 +80,8 @@ Health health_of(const T* x, int64_t count, float scale) {
 
 using Magnitudes = std::array<int64_t, kMagnitudeBins>;
 
-// Adds those of x scale; `count` is at most kMinPart. Equal values come in rows: counters of their own for each of four
-// neighbours, or an increment would wait for the one before it.
+// Counts the magnitudes of x * scale; `count` is at most kMinPart. Neighbours are often equal. So each of four has
+// counters of its own, and no increment waits for the one before it.
 template <class T>
 void count_magnitudes(const T* x, int64_t count, float scale, Magnitudes& counts) {
   constexpr int64_t kWays = 4;
@@ -103,7 +103,7 @@ void count_magnitudes(const T* x, int64_t count, float scale, Magnitudes& counts
 
 struct Summary {
   Health health;
-  Magnitudes magnitudes{};  // where asked for
+  Magnitudes magnitudes{};  // if asked for
 };
 
 // The checksum of elements first, first + 1, ... `count` is at most kMinPart, so that the products of 32-bit factors

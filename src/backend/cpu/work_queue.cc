@@ -49,7 +49,7 @@ void WorkQueue::finish() noexcept {
 }
 
 void WorkQueue::run() {
-  ask_for_short_slices();  // it mostly waits for other ranks, and should go on as soon as they answer
+  ask_for_short_slices();  // the thread mostly waits for other ranks, and should run as soon as they answer
   set_thread_count(1);     // a team of this thread would take cores from concurrent work
   std::unique_lock lock(mutex_);
   while (true) {

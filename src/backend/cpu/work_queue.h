@@ -21,7 +21,7 @@ class WorkQueue {
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   void push(std::function<void()> work);
-  int64_t pushed() const;                // pieces of work given so far; a position
+  int64_t pushed() const;                // number of pieces of work given so far: a position
   bool reached(int64_t position) const;  // all work up to it is done, and none has thrown: wait() would return at once
   void wait(int64_t position);           // until reached; rethrows the work's exception
   void finish() noexcept;                // waits for all work; an exception stays for wait()

@@ -28,7 +28,7 @@ std::map<std::string, int64_t> kernels;
 
 void count_call(const char* name) {
   static Calls calls;
-  static std::mutex mutex;  // a thread takes pinned memory beside the others
+  static std::mutex mutex;  // another thread may allocate pinned memory
   const std::lock_guard lock(mutex);
   ++calls.counts[name];
 }

@@ -23,7 +23,7 @@ struct Capture {
   cudaStream_t origin;
   bool valid = true;
   std::vector<Node> nodes = {};
-  std::map<cudaStream_t, emulator::After> heads = {};  // of each stream that has joined
+  std::map<cudaStream_t, emulator::After> heads = {};  // the latest work of each stream that has joined
 };
 
 // The capture of this thread.

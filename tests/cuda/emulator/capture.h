@@ -1,9 +1,9 @@
 // Stream capture and graphs of the emulator, by the rules of CUDA's documentation. While a stream captures, nothing of
 // it runs: launches, copies and events are recorded, also on every stream that waits for a captured event. A call that
 // would wait for recorded work or allocate memory is refused and invalidates the capture; so is a wait for work outside
-// of it. A graph's work runs in an order that its dependencies allow: as recorded, or with
-// TOKAMAK_EMULATOR_ORDER=reverse the latest recorded work that is ready, with random any of it.
-// One capture at a time, in the mode in which another thread may allocate memory meanwhile.
+// of it. A graph's work runs in an order that its dependencies allow: as recorded. With
+// TOKAMAK_EMULATOR_ORDER=reverse the latest recorded work that is ready runs first, with random any ready work.
+// A thread has one capture at a time, in mode thread-local: other threads may allocate memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace emulator {
 
-// Pieces of recorded work that an event, or the next work on a stream, comes after.
+// The pieces of recorded work that come before an event, or before the next work on a stream.
 using After = std::vector<size_t>;
 
 bool captures(cudaStream_t stream);

@@ -35,7 +35,7 @@ struct Copy {
 
 // Threads that wait for each other: a warp, or the block.
 struct Group {
-  int members = 0;  // that have not returned
+  int members = 0;  // threads that have not returned
   int arrived = 0;
   int returned = 0;
   uint64_t generation = 0;
@@ -52,7 +52,7 @@ struct Fiber {
   int lane = 0;
   Group* warp = nullptr;
   Group* waits_for = nullptr;
-  uint64_t generation = 0;  // of waits_for, when this fiber came to it
+  uint64_t generation = 0;  // of `waits_for` when this fiber began to wait
   bool done = true;
   std::vector<std::vector<Copy>> groups;  // of asynchronous copies, oldest first
   std::vector<Copy> uncommitted;

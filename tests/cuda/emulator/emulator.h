@@ -3,10 +3,10 @@
 // fragment layouts, asynchronous copies without a wait. It does not model speed, memory order between blocks, or the
 // limits of a real GPU.
 //
-// It detects faults that a GPU may hide. A barrier that not all threads reach, or a collective that lanes have left.
-// Shared or device memory read before it was written (it starts as NaN). Device memory touched by the host (it is
-// protected outside kernels). A missing barrier, or blocks that need an order: TOKAMAK_EMULATOR_ORDER=forward, reverse
-// or random runs both in other orders. A missing wait between streams, or of the host (streams.h).
+// It detects faults that a GPU may hide. All threads must reach a barrier, and all lanes a collective. Memory starts as
+// NaN, which shows reads before writes. The host cannot touch device memory outside of kernels and copies. Threads and
+// blocks run in the order of TOKAMAK_EMULATOR_ORDER=forward, reverse or random, which shows missing barriers and blocks
+// that need an order. Streams defer their work, which shows missing waits (streams.h).
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,7 @@ T exchange(const T& value, int source) {
 }
 
 // cp.async: copies take place when they are waited for, not before.
-void copy_async(void* to, const void* from, size_t bytes, bool valid);  // aligned to as many
+void copy_async(void* to, const void* from, size_t bytes, bool valid);  // both addresses are multiples of `bytes`
 void commit_copies();
 void wait_for_copies(int younger);
 

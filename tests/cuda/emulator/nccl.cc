@@ -44,8 +44,8 @@ struct ncclComm {
   ncclConfig_t config;
   std::string name;
   ncclComm* parent = nullptr;
-  int parts = 0;            // that were split from it, and live
-  bool* aborted = nullptr;  // of those that share resources
+  int parts = 0;            // communicators split from it that still live
+  bool* aborted = nullptr;  // shared by communicators that share resources
   size_t number = 0;
   int registered = 0;
   std::atomic<int> collectives = 0;
@@ -113,7 +113,7 @@ size_t size_of(ncclDataType_t type) {
   broken("an unknown type");
 }
 
-// Whether an environment variable has the beginning of a communicator's name.
+// Whether the communicator's name begins with the value of this environment variable.
 bool concerns(const char* variable, ncclComm_t comm) {
   const char* const beginning = std::getenv(variable);
   return beginning != nullptr && comm->name.rfind(beginning, 0) == 0;
@@ -144,7 +144,7 @@ void show(ncclComm_t comm, const void* own, size_t bytes, const See& see) {
   }
 }
 
-// Sums from the rank after `first` on, as a ring does: an order that the caller may not count on.
+// Sums from the rank after `first` on, as a ring does: an order that the caller must not rely on.
 template <class T>
 void sum_of_all(ncclComm_t comm, const void* own, T* to, size_t count, int first, bool wanted) {
   std::vector<std::vector<T>> contributions(static_cast<size_t>(comm->ranks), std::vector<T>(count));
@@ -373,7 +373,7 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 
-// Only exchanges of all with all, in the order of the ranks, once or several times: what cuda/ makes.
+// Supports only what cuda/ uses: exchanges of all ranks with all, in the order of ranks, once or several times.
 ncclResult_t ncclGroupEnd() {
   if (--group().depth > 0) return ncclSuccess;
   const std::vector<Message> sent = std::move(group().sent), expected = std::move(group().expected);

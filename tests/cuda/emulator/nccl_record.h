@@ -11,8 +11,8 @@ struct NcclCommunicator {
   std::string name;  // its config's commName
   int ranks = 0;
   int max_ctas = 0, split_share = 0, cta_policy = 0;  // of its config
-  std::string parent;                                 // that it was split from; "": made by a unique id
-  bool shares = false;                                // its resources with that
+  std::string parent;                                 // the one that it was split from; "": made by a unique id
+  bool shares = false;                                // its resources with the parent
   bool lives = true, aborted = false;
 };
 
@@ -33,7 +33,7 @@ struct NcclRecord {
   std::vector<NcclCommunicator> communicators;
   std::vector<NcclCall> calls;
   std::vector<NcclRegistration> registrations;  // all that were ever made
-  size_t registered = 0, allocated = 0;         // that are there now
+  size_t registered = 0, allocated = 0;         // at present
 };
 
 const NcclRecord& nccl_record();

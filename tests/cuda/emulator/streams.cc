@@ -16,7 +16,7 @@
 #include "faults.h"
 
 struct emulator_stream {
-  uint64_t id;  // a later one may lie at the address of one that is gone
+  uint64_t id;  // a new stream may have the address of a destroyed one
   int priority;
   bool late = true;
   std::deque<emulator::Work> waiting;
@@ -27,11 +27,11 @@ struct emulator_stream {
 struct emulator_event {
   cudaStream_t stream = nullptr;  // null: never recorded, hence reached
   uint64_t id = 0;                // of the stream
-  uint64_t position = 0;          // what it had enqueued
+  uint64_t position = 0;          // the count of the stream's work before the event
   uint64_t capture = 0;           // the capture that it was recorded in; 0: none
-  emulator::After after = {};     // there
+  emulator::After after = {};     // the recorded work that comes before the event
   bool timed = false;
-  double seconds = 0;  // of the clock, when it was reached
+  double seconds = 0;  // time at which it was reached
 };
 
 namespace {
@@ -63,7 +63,7 @@ bool& other_ranks() {
   return expected;
 }
 
-// In the order of their creation, so that a seed says all.
+// Chooses among the streams in order of creation, so that a seed determines the choice.
 void run_some(std::mt19937& random) {
   std::vector<cudaStream_t> all(streams().begin(), streams().end());
   std::sort(all.begin(), all.end(), [](cudaStream_t a, cudaStream_t b) { return a->id < b->id; });
@@ -71,7 +71,7 @@ void run_some(std::mt19937& random) {
   run_up_to(stream, stream->begun() + random() % (stream->waiting.size() + 1));
 }
 
-// A stream that is gone has done all.
+// Whether the event's stream exists. A destroyed stream has done all its work.
 bool lives(const emulator_event& event) { return streams().count(event.stream) == 1 && event.stream->id == event.id; }
 void reach(const emulator_event& event) {
   if (lives(event)) run_up_to(event.stream, event.position);

@@ -17,7 +17,7 @@ using Work = std::function<void()>;
 // The default stream (null) does its work at once: the others do not wait for it, nor it for them.
 void enqueue(cudaStream_t stream, Work work);
 
-// Ends that choice: a rank that runs one collective and another that runs a later one would wait for each other.
+// Ends the random choice of streams: two ranks that choose different collectives would wait for each other.
 void expect_other_ranks();
 
 void run_all(cudaStream_t stream);

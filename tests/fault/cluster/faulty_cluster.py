@@ -1,6 +1,6 @@
-"""A Slurm cluster on one machine whose nodes and cables can fail: tests/system/slurm_cluster.py and what is done to it.
-A cut cable loses packets, without FIN or RST; a node without power loses every process at once; the files are shared
-and stay. Everything ends with the test's process, whatever happens: it lives in namespaces below it."""
+"""A Slurm cluster on one machine (tests/system/slurm_cluster.py) whose nodes and cables a test can break. A cut cable
+loses packets, without FIN or RST; a node without power loses every process at once; the files are shared and stay.
+Everything ends with the test's process, whatever happens: it lives in namespaces below it."""
 import os
 import re
 import signal
@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import slurm_cluster  # noqa: E402
 
 SLURMD_TIMEOUT = 10  # seconds until Slurm declares a silent node down; 300 by default
-GRACE_TIME = 8  # seconds that a preempted job has
+GRACE_TIME = 8  # seconds that a preempted job has before Slurm kills it
 
 # A partition for most tests, and two of which one preempts the other.
 SETTINGS = f"""\
@@ -35,7 +35,7 @@ class FaultyCluster(slurm_cluster.Cluster):
         super().__init__(path, nodes, SETTINGS)
 
     def slow_down(self, rate):
-        """Cables of so much: steps take time, but no processor's."""
+        """Limits the rate of all cables, so that steps take longer but no more processor time."""
         self.rate = rate
         for name in self.nodes:
             self.set_rate(name)
@@ -57,7 +57,7 @@ class FaultyCluster(slurm_cluster.Cluster):
         run(f"ip link set to-{name} master bridge0")
 
     def power_off(self, name):
-        """The cable first, so that no dying process says goodbye."""
+        """Cuts the cable first, so that no dying process can send anything."""
         self.cut(name)
         self.nodes[name].kill()
         self.nodes[name].wait()

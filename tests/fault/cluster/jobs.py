@@ -47,7 +47,7 @@ def start_cluster(place, nodes):
 
 
 def trainers():
-    """Process ids of the ranks that train; the checks have ranks, too, and the script asks for the config."""
+    """Process ids of ranks that train. Other processes of the program run the checks or print the config."""
     found = []
     for pid in named("tokamak"):
         try:
@@ -61,7 +61,7 @@ def trainers():
 
 
 class Job:
-    """Submitted by being made. `options` are sbatch's, `variables` those of the script's environment."""
+    """Submitted by being made. `options` are for sbatch, `variables` for the environment of the script."""
 
     def __init__(self, place, name, *overrides, options=(), interval=20, **variables):
         self.place, self.name = place, name
@@ -83,7 +83,7 @@ class Job:
             return ""
 
     def story(self):
-        """The log without its steps."""
+        """The log without the lines of steps."""
         lines = [line for line in self.text().splitlines() if not re.search(r"info .*step \d+/|iB  |committed:|^\W*$", line)]
         return "\n".join(lines[-60:]) + "\n"
 
@@ -111,13 +111,13 @@ class Job:
         assert found[0] == state and (code is None or found[1] == f"{code}:0"), (found, self.story())
 
     def stops_with_the_right_bits(self, ranks, max_steps, *overrides):
-        """scancel, and a look at what it saved."""
+        """Cancels the job and checks the bits that it saved."""
         call_slurm("scancel", self.id)
         self.ends("CANCELLED")
         same_bits(self.place, self.name, self.place.steps(self.name)[-1], ranks, max_steps, *overrides)
 
     def nodes(self, cluster):
-        """Those that have ranks of it."""
+        """The nodes on which the job has ranks."""
         return [name for name in cluster.nodes if cluster.is_on(name) and cluster.processes(name, "tokamak")]
 
 

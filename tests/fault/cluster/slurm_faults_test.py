@@ -1,5 +1,5 @@
-"""A run of scripts/slurm/train.sbatch that the user, Slurm or the hardware ends: on a real Slurm with simulated nodes.
-Each resumed run ends with the bits of an undisturbed run."""
+"""The user, Slurm or the hardware ends a run of scripts/slurm/train.sbatch, on a real Slurm with simulated nodes. Each
+resumed run ends with the bits of an undisturbed run."""
 import os
 import signal
 import subprocess
@@ -19,7 +19,7 @@ def cancelled(place, _cluster):
 
 
 def script_stopped(place, _cluster):
-    """SIGTERM to the script alone: the ranks save, and the job ends with 75, for a person has asked for it"""
+    """SIGTERM to the script alone: the ranks save, and the job ends with 75, as after a request of the user"""
     job = Job(place, "told", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE])
     job.reaches(40)
     call_slurm("scancel", "--signal=TERM", "--batch", job.id)
@@ -35,7 +35,7 @@ def config_error(place, _cluster):
 
 
 def time_limit(place, cluster):
-    """SIGUSR1 ahead of the time limit: saved, queued again, resumed at that step, to the same bits"""
+    """SIGUSR1 comes before the time limit: the run saves, is queued again and resumes to the same bits"""
     job = Job(place, "limit", f"training.max_steps={ENDLESS}", interval=100000,
               options=[ONE_RANK_A_NODE, "--time=1", "--signal=B:USR1@45"])
     saved = int(job.says(r"checkpoint of step (\d+) committed")[0])
@@ -47,7 +47,7 @@ def time_limit(place, cluster):
 
 
 def stop_after(place, cluster):
-    """run.stop_after, without a signal: saved, queued again, resumed at that step, to the same bits"""
+    """run.stop_after ends a run without a signal: it saves, is queued again and resumes to the same bits"""
     job = Job(place, "after", f"training.max_steps={ENDLESS}", "run.stop_after=15s", interval=100000,
               options=[ONE_RANK_A_NODE])
     saved = job.says(r"checkpoint of step (\d+) committed")[0]
@@ -68,7 +68,7 @@ def hung_at_the_limit(place, _cluster):
 
 
 def rank_killed(place, cluster):
-    """kill -9 of a rank under srun, one rank a node: the job goes on by itself, in the same allocation"""
+    """kill -9 of a rank under srun, one rank a node: the script starts the ranks again in the same allocation"""
     job = Job(place, "killed", LENGTH, options=[ONE_RANK_A_NODE])
     job.reaches(40)
     os.kill(cluster.processes(job.nodes(cluster)[1], "tokamak")[0], signal.SIGKILL)
@@ -97,7 +97,7 @@ def planted(place, cluster):
 
 
 def power_loss(place, cluster):
-    """a node without power: the job goes on inside its allocation, on the spare node"""
+    """a node loses power: the script continues in its allocation, with the spare node"""
     job = Job(place, "power", LENGTH, **WITH_SPARE)
     job.reaches(40)
     lost = job.nodes(cluster)[1]
@@ -112,7 +112,7 @@ def power_loss(place, cluster):
 
 
 def power_loss_of_the_first(place, cluster):
-    """the node of the batch script without power: the job is queued again, with a spare (--no-kill) and without"""
+    """the batch script's node loses power: the job is queued again, with a spare node (--no-kill) or without"""
     for name, shape in (("first", {"options": [ONE_RANK_A_NODE]}), ("first-spare", WITH_SPARE)):
         job = Job(place, name, LENGTH, **shape)
         job.reaches(40)
@@ -126,7 +126,7 @@ def power_loss_of_the_first(place, cluster):
 
 
 def power_loss_of_the_guards(place, cluster):
-    """without power one after the other: both nodes that watch the script's node, then that one; the job is requeued"""
+    """both nodes with guards lose power, one after the other, then the script's node: the job is queued again"""
     job = Job(place, "guards", f"training.max_steps={ENDLESS}", options=["--nodes=4", "--no-kill"], SPARES="2")
     job.reaches(40)
     first = job.field("BatchHost")
@@ -159,7 +159,7 @@ def guards(cluster):
 
 
 def cable_cut(place, cluster):
-    """a node behind a cut cable trains on while its successor does: it cannot commit, and healing it harms nothing"""
+    """a node behind a cut cable trains on beside its successor: it cannot commit; plugging it in again harms nothing"""
     job = Job(place, "cut", f"training.max_steps={ENDLESS}", options=["--nodes=1", "--ntasks-per-node=2"])
     job.reaches(40)
     old = job.nodes(cluster)[0]
@@ -191,7 +191,7 @@ def preempted(place, cluster):
 
 
 def chain(place, _cluster):
-    """requeueing is forbidden: the next job of the chain continues the run, and its end cancels the rest"""
+    """requeueing is forbidden: the next job of the chain continues the run, and the run's end cancels the other jobs"""
     options = [ONE_RANK_A_NODE, "--no-requeue", "--job-name=chain", "--dependency=singleton"]
     first, second, third = (Job(place, "chain", LENGTH, options=options, CHAIN="1") for _ in range(3))
     first.reaches(60)
@@ -282,7 +282,7 @@ def bad_node(place, cluster):
     complete(place, job)
 
 
-# A program whose `doctor` finds n1 bad. It takes nothing but a config and overrides.
+# A program whose `doctor` reports n1 as bad. Its only arguments are a config and overrides.
 CHECKED = """\
 #!/bin/bash
 case $1 in

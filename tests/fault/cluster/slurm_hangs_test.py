@@ -12,8 +12,8 @@ from jobs import LENGTH, ONE_RANK_A_NODE, STEPS, WITH_SPARE, Job, all_idle, comp
 
 SOON = "resilience.watchdog_min=2s"
 GRACE = 5  # seconds from the watchdog's limit to the end of all ranks
-RATE = "300mbit"  # of a cable, so that a run lasts longer than it takes to look at it
-LONG = 300  # seconds after which Slurm would notice a lost node by itself, as it is by default
+RATE = "300mbit"  # rate of a cable, so slow that a run does not end before the test acts
+LONG = 300  # seconds after which Slurm would notice a lost node by itself; its default
 
 
 def stopped_rank(place, cluster):

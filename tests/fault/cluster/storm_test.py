@@ -18,7 +18,7 @@ NODES = 8
 DISK = 48  # MiB
 SHARE = float(os.environ.get("STORM_SHARE", "0.65"))
 RATE = "60mbit"  # of a cable: steps slow enough to be hit
-JOBS = 2 + SECONDS // EVERY // 6  # more than are cancelled
+JOBS = 2 + SECONDS // EVERY // 6  # more than the test cancels
 # The jobs of one run, one after the other. A fault every 30 s leaves some starts without a checkpoint.
 SHAPE = {"options": ["--nodes=4", "--no-kill", "--job-name=storm", "--dependency=singleton"], "SPARES": "2",
          "TOKAMAK_JOB": "storm", "MAX_WITHOUT_PROGRESS": "10", "CHECK_AGAIN": "5"}
@@ -29,7 +29,7 @@ class Storm:
     def __init__(self, place, cluster, steps):
         self.place, self.cluster = place, cluster
         self.rng = random.Random(SEED)
-        self.undo = []  # (when, what): the end of faults that last
+        self.undo = []  # (time, function) to end each lasting fault
         self.kinds = []  # shuffled, so that each comes
         self.jobs = [Job(place, "storm", f"training.max_steps={steps}", LIMIT, interval=10, **SHAPE) for _ in range(JOBS)]
         self.cancelled = 0
@@ -52,7 +52,7 @@ class Storm:
         return self.rng.choice(ranks) if ranks else None
 
     def a_node(self):
-        """One of the job's that is on."""
+        """A node of the job that has power."""
         job = call_slurm("scontrol", "show", "hostnames", self.job.field("NodeList")).split()
         return self.rng.choice([name for name in job if name in self.cluster.nodes and self.cluster.is_on(name)] or ["n1"])
 
@@ -103,7 +103,7 @@ class Storm:
         return "time limit"
 
     def calm_down(self, now=None):
-        """Ends the faults whose time is over; all of them without `now`."""
+        """Ends the faults whose time is over. Without `now` it ends all faults."""
         over = [entry for entry in self.undo if now is None or entry[0] <= now]
         self.undo = [entry for entry in self.undo if entry not in over]
         for _, action in over:
@@ -128,7 +128,7 @@ def seconds_per_step(place):
 
 
 def storm(place, cluster):
-    """a run survives a storm of faults: right step, right bits, no hand"""
+    """a run survives a storm of faults: it ends at the right step with the right bits, without manual help"""
     os.makedirs(place.file("runs"))
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}m", "tmpfs", place.file("runs")], check=True)
     for name in cluster.addresses:  # they share the new disk, too
@@ -153,7 +153,7 @@ def storm(place, cluster):
     wait_until(lambda: run.job.field("JobState") in FINAL, "the end of the run", seconds=1200)
     wall = time.monotonic() - begin
     print(tokamak("report", place.run("storm"), "--text"))
-    for job in run.jobs[run.cancelled:]:  # those that had to wait find it done
+    for job in run.jobs[run.cancelled:]:  # jobs that waited in the queue find the run done
         job.ends("COMPLETED", 0)
     assert place.steps("storm")[-1] == steps
     same_bits(place, "storm", steps, 2, steps)

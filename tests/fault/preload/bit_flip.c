@@ -4,9 +4,9 @@
 //   BIT_FLIP_CALL  MPI_Iallgather (weights) or MPI_Ialltoall (gradients); not set: none
 //   BIT_FLIP_SIDE  receive: in what came from another rank; send: in the sender's own memory, where it stays
 //   BIT_FLIP_RANK  on this rank
-//   BIT_FLIP_AT    in this call of the name, counted from 1; short calls and those of MPI_COMM_WORLD, which carry no tensors
-//                  of a step, do not count
-//   BIT_FLIP_THEN  once more in this one; not set: not again
+//   BIT_FLIP_AT    in this call of that function, from 1; calls that are short or of MPI_COMM_WORLD carry no tensors
+//                  of a step and are not counted
+//   BIT_FLIP_THEN  flips a bit in this call, too; not set: only once
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -45,7 +45,7 @@ static void flip(void* part, int count) {
   }
 }
 
-// What is to be struck when it has come: written and read by the thread that waits for it.
+// The bytes in which a bit will flip once they have come. Only the thread that waits for them uses this.
 static struct {
   void* request;
   void* part;

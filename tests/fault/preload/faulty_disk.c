@@ -2,11 +2,11 @@
 // thing that the process does; or all of them are slow. Operations are system calls, so this stands for the disk, and
 // takes no part in the program. What it does comes from the environment:
 //
-//   FAULTY_DISK_UNDER  operations on paths that begin so are counted, from 1, in each process for itself
-//   FAULTY_DISK_RANK   only in this rank; not set: in all
-//   FAULTY_DISK_AT     which operation is struck; not set: none
-//   FAULTY_DISK_FROM   "N TEXT": counted are those from the N-th file on that is opened to be written and has TEXT in its
-//                      path, up to the next such file; not set: all
+//   FAULTY_DISK_UNDER  counts operations on paths that begin so, from 1, separately in each process
+//   FAULTY_DISK_RANK   only this rank has faults; not set: all ranks
+//   FAULTY_DISK_AT     number of the operation that gets the fault; not set: none
+//   FAULTY_DISK_FROM   "N TEXT": counts from the moment at which the N-th file with TEXT in its path is opened for
+//                      writing, until the next such file is; not set: counts all
 //   FAULTY_DISK_READS  1: reads at an offset are counted, too
 //   FAULTY_DISK_FAULT  an errno as a number; kill; hang; stop: the whole process, until SIGCONT; short: a write takes half of
 //                      its bytes; lost: fsync fails with EIO and the second half of the file is zeros, for the kernel
@@ -198,7 +198,7 @@ int fsync(int fd) {
   return (int)syscall(SYS_fsync, fd);
 }
 
-// Only where it may tell of lost data. It closes in any case, as Linux does.
+// A fault only if close() may report lost data. The file is closed in any case, as on Linux.
 int close(int fd) {
   char path[PATH_MAX];
   const int flags = fcntl(fd, F_GETFL);
@@ -221,7 +221,7 @@ int mkdir(const char* path, mode_t mode) {
 
 int unlink(const char* path) { return strike("unlink", path, NULL, -1) ? -1 : (int)syscall(SYS_unlink, path); }
 
-// Of a file or an empty directory: std::filesystem's remove_all ends with it.
+// Removes a file or an empty directory; std::filesystem's remove_all calls it last.
 int remove(const char* path) {
   if (strike("remove", path, NULL, -1)) return -1;
   const int result = (int)syscall(SYS_unlink, path);
