@@ -78,7 +78,7 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   cudaError_t error = cudaSuccess;
   if (memory == nullptr) error = cudaMalloc(&memory, count);
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // clears the runtime's sticky error; reported here
+    cudaGetLastError();  // forgets this error, which fail() reports: the check of a later launch would find it
     const int64_t available = available_bytes();
     fail(Kind::kDevice,
          str("not enough GPU memory: asked for ", human_bytes(bytes), ", ", human_bytes(available), " available"),
@@ -97,7 +97,7 @@ std::byte* CudaDevice::allocate_pinned(int64_t bytes) const {
   void* memory = nullptr;
   const cudaError_t error = cudaMallocHost(&memory, static_cast<size_t>(bytes));
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // clears the runtime's sticky error; reported here
+    cudaGetLastError();  // forgets this error, which fail() reports: the check of a later launch would find it
     fail(Kind::kDevice, str("not enough host memory to pin: asked for ", human_bytes(bytes)),
          "more host memory, also in the limit of a batch job or container, or fewer ranks on a node");
   }

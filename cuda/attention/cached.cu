@@ -65,7 +65,7 @@ struct Cached {
   }
 };
 
-// Block x copies the keys and values of new token x, which are adjacent.
+// Block x copies the keys and values of new token x into the cache. In qkv they are adjacent.
 template <class T, int kWidth>
 __global__ void append(Cached<T> c) {
   const int64_t token = blockIdx.x;

@@ -1,7 +1,7 @@
 // Building blocks of attention without tensor cores: f32 throughout, for f32 tensors and for bf16 of unusual head
-// sizes. A block has kTile x kTile threads. Thread (row, column) computes one score of a tile, and for each of its
-// row's sums the features column, column + kTile and so on. Everything lies in shared memory, which limits the number
-// of features: about 600 in backward on Hopper, 430 on Ampere.
+// sizes. A block has kTile x kTile threads. Thread (row, column) computes one score of a tile. It also computes part
+// of each sum of its row: the features `column`, `column + kTile` and so on. Everything lies in shared memory, which
+// limits the number of features: about 600 in backward on Hopper, 430 on Ampere.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Latency and bandwidth between each two hosts (between each two ranks of a single host), to name a slow link or host.
-// A round-robin tournament: all pairs of a round measure at once, n hosts take n - 1 rounds.
+// It is a round-robin tournament: the pairs of a round measure at the same time. n players take n - 1 rounds, n if odd.
 #include <algorithm>
 #include <map>
 #include <numeric>

@@ -33,7 +33,7 @@ class AttentionPart final : public Part {
     kDQkv,     // (N, (Hq + 2 Hkv) D)
     kDAttn,    // (N, Hq D)
     kRotated,  // (N, (Hq + 2 Hkv) D)  with qk_norm: qkv normalised and rotated; inference overwrites kQkv instead
-    kQkRstd,   // (N (Hq + Hkv))       with qk_norm: query heads, then key heads
+    kQkRstd,   // (N (Hq + Hkv))       only with qk_norm: (N, Hq) of the query heads, then (N, Hkv) of the key heads
   };
   enum Kept { kKeepQkv, kKeepAttention, kKeepMid, kKeepNorm };
 

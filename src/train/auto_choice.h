@@ -11,8 +11,8 @@
 
 namespace tokamak {
 
-// Whether recompute or gathered layers are auto. micro_batch_size: auto and reduce: auto alone need no prediction:
-// run_plan.h cuts the batch, and sharding_policy.h has a fixed answer.
+// Whether recompute or gathered layers are auto. Without these nothing is predicted: run_plan.h chooses an automatic
+// micro-batch, and sharding_policy.h has a fixed answer for an automatic `reduce`.
 bool leaves_choice(const RunConfig& config);
 
 struct AutoChoice {

@@ -199,7 +199,7 @@ TEST_CASE("where a step is not finite the record says in which gradients, and th
   const ToyPlace place;
   RunConfig config = watched(place, "run", 2, 1);
   config.checkpoint.interval = TrainingLength::none();
-  config.optimizer.lr = 1e38;  // the second step's weights are infinite
+  config.optimizer.lr = 1e38;  // the first step makes the weights so large that the second step overflows
   config.lr_scheduler.warmup = TrainingLength::none();
   config.resilience.max_bad_steps = 3;
   error_of(2, config);

@@ -3,7 +3,7 @@
 // TOKAMAK_EMULATOR_ORDER=reverse: only the oldest stream defers its work, the others run it at once. So they overwrite
 // unread data if a wait is missing. TOKAMAK_EMULATOR_ORDER=random: a random stream runs some of its work whenever any
 // is enqueued. TOKAMAK_EMULATOR_ORDER=urgent: streams of high priority run at once, and those of normal priority late.
-// CUDA_LAUNCH_BLOCKING=1: nothing is deferred, as on a GPU.
+// CUDA_LAUNCH_BLOCKING=1 does the same as on a GPU: nothing is deferred.
 #pragma once
 
 #include <functional>

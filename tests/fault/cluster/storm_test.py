@@ -19,7 +19,7 @@ DISK = 48  # MiB
 SHARE = float(os.environ.get("STORM_SHARE", "0.65"))
 RATE = "60mbit"  # of a cable: steps slow enough to be hit
 JOBS = 2 + SECONDS // EVERY // 6  # more than the test cancels
-# The jobs of one run, one after the other. A fault every 30 s leaves some starts without a checkpoint.
+# The jobs of one run, one after the other. With a fault every 30 s, some starts end before they save a checkpoint.
 SHAPE = {"options": ["--nodes=4", "--no-kill", "--job-name=storm", "--dependency=singleton"], "SPARES": "2",
          "TOKAMAK_JOB": "storm", "MAX_WITHOUT_PROGRESS": "10", "CHECK_AGAIN": "5"}
 LIMIT = "resilience.watchdog_min=5s"
