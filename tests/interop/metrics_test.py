@@ -9,10 +9,11 @@ import time
 from types import SimpleNamespace
 
 from other_python import enter_python
-enter_python(["tensorboard", "tensorboard_data_server", "prometheus_client", "numpy"])
+enter_python(["tensorboard", "tensorboard_data_server", "prometheus_client", "numpy", "yaml"])
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 
 import numpy as np  # noqa: E402
+import yaml  # noqa: E402
 from harness import main  # noqa: E402
 from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
 from tensorboard.backend.event_processing import (  # noqa: E402
@@ -146,7 +147,19 @@ def server_provider(place):
     return server
 
 
-def expect_session(provider, reader):
+def leaves(value, key):
+    """The keys of scalars and of lists of scalars, as the program writes them: data.sources[0].path."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from leaves(member, f"{key}.{name}" if key else name)
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for i, item in enumerate(value):
+            yield from leaves(item, f"{key}[{i}]")
+    else:
+        yield key
+
+
+def expect_session(provider, place, reader):
     """The table HPARAMS of a sweep: a row a run, with the config's keys and the last value of each scalar."""
     context = backend_context.Context(SimpleNamespace(data_provider=provider))
     request = api_pb2.ListSessionGroupsRequest(slice_size=10, allowed_statuses=[api_pb2.STATUS_UNKNOWN])
@@ -154,8 +167,10 @@ def expect_session(provider, reader):
     keys = {"model.hidden_size": 48.0, "training.max_steps": float(STEPS), "metrics.tensorboard": True,
             "lr_scheduler.decay_type": "cosine", "training.samples.prompts": "[to, a ``` b]"}
     found = {key: getattr(row.hparams[key], row.hparams[key].WhichOneof("kind")) for key in keys}
-    every_key = 90  # the config has some more
-    assert found == keys and len(row.hparams) > every_key, (reader, found, len(row.hparams))
+    assert found == keys, (reader, found)
+    with open(place.run(NAME) + "/config.yaml") as config:
+        of_config = set(leaves(yaml.safe_load(config), ""))
+    assert set(row.hparams) == of_config, (reader, set(row.hparams) ^ of_config)
     last = {one.name.tag: (one.training_step, one.value) for one in row.metric_values}
     assert last["loss/avg"][0] == STEPS and 0 < last["loss/avg"][1] < 20, (reader, last["loss/avg"])
 
@@ -180,7 +195,7 @@ def expect_equal_provider(provider, place, reader):
     assert [step for step, _ in texts["events/resume"]] == [4], (reader, texts["events/resume"])
     (end,) = [text for step, text in texts["events/end"] if step == STEPS]
     assert end.startswith("done") and "| exit_code | 0 |" in end, (reader, end)
-    expect_session(provider, reader)
+    expect_session(provider, place, reader)
     samples = samples_of_course(place)
     for i, expected in enumerate(samples):
         assert sorted(expected) == [3, 6, 9, 12, 15, 16], expected
