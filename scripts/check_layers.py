@@ -64,6 +64,8 @@ LIBRARIES = [
     (r"CLI/", "CLI11", ["src/cli/*", "src/main.cc"]),
     (r"nlohmann/", "nlohmann-json", ["src/formats/*", "src/checkpoint/*", "src/doctor/*", "src/monitor/*", "src/infer/*",
                                     "src/interop/*", "src/report/*", "src/cli/*", "data/*"]),
+    (r"pcre2", "PCRE2", ["tokenizer/scan/*"]),
+    (r"z(std|lib)\.h", "zlib and zstd", ["src/formats/*"]),
     (r"sentencepiece|google/protobuf/", "SentencePiece", ["tokenizer/*"]),
     (r"(oneapi/)?dnnl", "oneDNN", ["src/backend/cpu/gemm.cc"]),
     (r"(ncursesw?/)?n?curses", "ncurses", ["src/watch/screen.cc"]),

@@ -27,6 +27,8 @@ packages() {
       echo libssl-dev                  # libcrypto: src/comm/secret.cc
       echo libdnnl-dev                 # oneDNN: src/backend/cpu
       echo libsentencepiece-dev        # tokenizer
+      echo libpcre2-dev                # tokenizer/scan: patterns without a scanner of their own
+      echo libzstd-dev zlib1g-dev      # data: compressed text and shards
       echo libyaml-cpp-dev             # src/config
       echo libspdlog-dev libfmt-dev    # src/base
       echo libxxhash-dev               # src/base

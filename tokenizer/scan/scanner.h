@@ -1,0 +1,34 @@
+// Cuts text into pretokens, the units inside which a byte-level BPE merges. Each known pattern has a scanner written by
+// hand; PCRE2 runs any other pattern. A scanner gives every match, and every gap between two matches, as one piece: what
+// Hugging Face's `Split` calls Isolated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace tokamak {
+
+// Immutable and shared by threads.
+class Scanner {
+ public:
+  virtual ~Scanner() = default;
+  // Writes the ends of the next pieces of `text` to `ends`, until it is full or the text is at its end. Returns their
+  // number; 0 only at the end of the text. `text` is valid UTF-8 of less than 4 GiB. `at` is 0 or the end of a piece.
+  // Reads nothing outside `text`.
+  virtual size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const = 0;
+};
+
+// A scanner for `pattern`, a regular expression as tokenizer.json has it. Error(kData), naming the construct, for what
+// we would not match as Hugging Face's engine (Oniguruma) does.
+std::unique_ptr<Scanner> make_scanner(std::string_view pattern);
+
+// The same, but always by PCRE2: the reference for the scanners written by hand.
+std::unique_ptr<Scanner> make_pattern_scanner(std::string_view pattern);
+
+// The pattern of a family by its name: gpt2, cl100k, llama3, qwen2, o200k, tekken, ...; "" for an unknown name.
+std::string_view pattern_named(std::string_view family);
+
+}  // namespace tokamak
