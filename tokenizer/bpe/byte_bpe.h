@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-// Of all adjacent pairs that have a merge, the one with the lowest rank merges first, the leftmost of equals.
+// The adjacent pair with the lowest rank merges first, the leftmost of equals.
 struct BpeMerge {
   uint32_t rank;
   int32_t left, right, result;  // ids

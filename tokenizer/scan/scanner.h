@@ -1,6 +1,6 @@
 // Cuts text into pretokens, the units inside which a byte-level BPE merges. Each known pattern has a scanner written by
-// hand; PCRE2 runs any other pattern. A scanner gives every match, and every gap between two matches, as one piece: what
-// Hugging Face's `Split` calls Isolated.
+// hand; PCRE2 runs any other pattern. Every match, and every gap between two matches, is one piece: Hugging Face's
+// `Split` calls that Isolated.
 #pragma once
 
 #include <cstddef>
