@@ -68,6 +68,19 @@ constexpr KnownFamily kFamilies[] = {
 #undef SLASHES
 #undef CL100K_LINES
 
+// Null if no family has these patterns.
+const KnownFamily* find_family(std::span<const std::string_view> patterns) {
+  const auto parsed = [](std::span<const std::string_view> all) {
+    std::vector<ClassPattern> result;
+    for (const std::string_view pattern : all) result.push_back(parse_pattern(pattern));
+    return result;
+  };
+  const std::vector<ClassPattern> wanted = parsed(patterns);
+  for (const KnownFamily& known : kFamilies)
+    if (known.patterns.size() == patterns.size() && parsed(known.patterns) == wanted) return &known;
+  return nullptr;
+}
+
 }  // namespace
 
 std::span<const std::string_view> patterns_named(std::string_view family) {
@@ -87,15 +100,13 @@ std::vector<std::string_view> scanner_families() {
   return names;
 }
 
+std::string_view scanner_family(std::span<const std::string_view> patterns) {
+  const KnownFamily* family = find_family(patterns);
+  return family ? family->name : "";
+}
+
 std::unique_ptr<Scanner> make_scanner(std::span<const std::string_view> patterns, Simd simd) {
-  const auto parsed = [](std::span<const std::string_view> all) {
-    std::vector<ClassPattern> result;
-    for (const std::string_view pattern : all) result.push_back(parse_pattern(pattern));
-    return result;
-  };
-  const std::vector<ClassPattern> wanted = parsed(patterns);
-  for (const KnownFamily& known : kFamilies)
-    if (known.patterns.size() == patterns.size() && parsed(known.patterns) == wanted) return known.make(simd);
+  if (const KnownFamily* family = find_family(patterns)) return family->make(simd);
   return patterns.size() == 1 ? make_pattern_scanner(patterns[0]) : nullptr;
 }
 

@@ -35,6 +35,10 @@ std::unique_ptr<Scanner> make_pattern_scanner(std::string_view pattern);
 // has no scanner written by hand: its caller applies the scanners of the patterns one after another.
 std::unique_ptr<Scanner> make_scanner(std::span<const std::string_view> patterns, Simd simd = Simd::kBest);
 
+// The name of the family that has these patterns; "" if none has. Patterns are compared as they match, not as they are
+// written.
+std::string_view scanner_family(std::span<const std::string_view> patterns);
+
 // The pattern of a family by its name: gpt2, cl100k, llama3, qwen2, o200k, tekken, ...; "" for an unknown name, and for
 // a family that is a sequence of patterns.
 std::string_view pattern_named(std::string_view family);
