@@ -23,6 +23,8 @@ struct ByteBpeModel {
   bool whole_pieces = false;        // a pretoken that is a piece becomes its id before any merge (`ignore_merges`)
 };
 
+struct ByteBpeTables;
+
 // The compiled model. Immutable and shared by threads.
 class ByteBpe {
  public:
@@ -30,11 +32,10 @@ class ByteBpe {
   ByteBpe(ByteBpeModel model, const std::string& source);
   ~ByteBpe();
 
-  struct Tables;
-  const Tables& tables() const { return *tables_; }
+  const ByteBpeTables& tables() const { return *tables_; }
 
  private:
-  std::unique_ptr<const Tables> tables_;
+  std::unique_ptr<const ByteBpeTables> tables_;
 };
 
 // Encodes text. It caches pretokens, so each thread has its own.
