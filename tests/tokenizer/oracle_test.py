@@ -196,7 +196,9 @@ def check_small():
              ("lstrip behind rstrip", small(letters, added=[token("x", 3, rstrip=True), token("y", 4, lstrip=True)]), ["x  y", "  y x  y "], None),
              ("decoder strips", small(letters, decoder={"type": "Sequence", "decoders": [
                  {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 2, "stop": 1}]}), ["   a ", "a   ", " a b  "], None),
-             ("no decoder", small(letters), ["a b"], None)]
+             ("no decoder", small(letters), ["a b"], None),
+             ("special, normalized, decoded", small(letters, added=[token("q", 11, normalized=True), token("w", 12, special=False, normalized=True)],
+                                                    normalizer={"type": "Prepend", "prepend": "x"}), ["q", "w", "aqa"], None)]
     for behavior in ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"):
         for invert in (False, True):
             for kind in ("String", "Regex"):
@@ -265,7 +267,7 @@ def check_refusals():
     for field, value in refused():
         with tempfile.TemporaryDirectory() as directory:
             path = save(value, directory)
-            done = subprocess.run([PROGRAM, str(path), "ids"], input=b"", capture_output=True, text=True)
+            done = subprocess.run([PROGRAM, str(path), "ids"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
             count += 1
             if done.returncode != 3 or field not in done.stderr or str(path) not in done.stderr:
                 report(f"refusal of {field}", [(field, done.returncode, done.stderr)], 1)

@@ -59,8 +59,9 @@ class HfStream final : public StreamDecoder {
  public:
   explicit HfStream(const HfTokenizer& tokenizer) : tokenizer_(tokenizer), chain_(tokenizer.spec().decoder) {}
   std::string push(int32_t id) override {
-    const std::string_view piece = tokenizer_.piece(id);
-    return tokenizer_.is_shown(id) ? chain_.push(piece) : "";
+    static_cast<void>(tokenizer_.piece(id));  // refuses an id outside the vocabulary
+    const std::optional<std::string_view> piece = tokenizer_.decoded_piece(id);
+    return piece ? chain_.push(*piece) : "";
   }
   std::string finish() override { return chain_.finish(); }
 
@@ -81,6 +82,7 @@ HfTokenizer::HfTokenizer(TokenizerSpec spec, SpecialsPolicy specials)
       normalizer_(spec_.normalizer, spec_.path),
       raw_tokens_(added_that_are(false), specials),
       normalized_tokens_(added_that_are(true), specials),
+      decoded_added_(decoded_added()),
       pre_tokenizer_(spec_.pre_tokenizer, spec_.path) {
   compile_model();
 }
@@ -133,9 +135,29 @@ PieceType HfTokenizer::kind_at(int32_t id) const {
   return PieceType::kNormal;
 }
 
-bool HfTokenizer::is_shown(int32_t id) const {
-  const int32_t added = added_index_[static_cast<size_t>(id)];
-  return added >= 0 ? !spec_.added[static_cast<size_t>(added)].special : spec_.model.pieces.has(id);
+std::optional<std::string_view> HfTokenizer::decoded_piece(int32_t id) const {
+  if (const int32_t added = added_index_[static_cast<size_t>(id)]; added >= 0) {
+    const std::optional<std::string>& text = decoded_added_[static_cast<size_t>(added)];
+    return text ? std::optional<std::string_view>(*text) : std::nullopt;
+  }
+  return spec_.model.pieces.has(id) ? std::optional<std::string_view>(spec_.model.pieces[id]) : std::nullopt;
+}
+
+// Hugging Face's library decodes a `normalized` token to its normalized content, and then hides what equals the content
+// of a special token. So a special token that normalization changes is shown.
+std::vector<std::optional<std::string>> HfTokenizer::decoded_added() const {
+  VocabTable special;
+  for (const AddedToken& token : spec_.added) {
+    if (token.special) special.add(token.content, token.id);
+  }
+  std::vector<std::optional<std::string>> texts;
+  Normalizer::Buffers buffers;
+  for (const AddedToken& token : spec_.added) {
+    std::string text = token.content;
+    if (token.normalized) text = normalizer_.apply({token.content, true}, buffers).text;
+    texts.push_back(special.find(text) < 0 ? std::optional<std::string>(std::move(text)) : std::nullopt);
+  }
+  return texts;
 }
 
 std::string HfTokenizer::decode(std::span<const int32_t> ids) const {

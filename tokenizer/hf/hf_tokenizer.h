@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,8 @@ class HfTokenizer final : public Tokenizer {
   bool may_cut_at_lines() const;
 
   // For its encoders and decoders.
-  bool is_shown(int32_t id) const;  // in decoded text: a piece that is not special
+  // What decode() makes text of; nothing for an unused id, and for a special token.
+  std::optional<std::string_view> decoded_piece(int32_t id) const;
   const AddedTokens& raw_tokens() const { return raw_tokens_; }
   const AddedTokens& normalized_tokens() const { return normalized_tokens_; }
   const Normalizer& normalizer() const { return normalizer_; }
@@ -45,14 +47,16 @@ class HfTokenizer final : public Tokenizer {
   std::string_view piece_at(int32_t id) const override;
   PieceType kind_at(int32_t id) const override;
   std::vector<AddedToken> added_that_are(bool normalized) const;
+  std::vector<std::optional<std::string>> decoded_added() const;
   void compile_model();
 
   TokenizerSpec spec_;
   SpecialsPolicy specials_;
   std::vector<int32_t> added_index_;  // by id: the index in spec_.added; -1: none
   Normalizer normalizer_;
-  AddedTokens raw_tokens_;         // searched for before the text is normalized
-  AddedTokens normalized_tokens_;  // and after it
+  AddedTokens raw_tokens_;                                 // searched for before the text is normalized
+  AddedTokens normalized_tokens_;                          // and after it
+  std::vector<std::optional<std::string>> decoded_added_;  // by index in spec_.added: see decoded_piece()
   PreTokenizer pre_tokenizer_;
   std::unique_ptr<ByteBpe> byte_bpe_;
   std::unique_ptr<CharBpe> char_bpe_;
