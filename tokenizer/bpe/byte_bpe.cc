@@ -92,8 +92,10 @@ ByteBpe::ByteBpe(ByteBpeModel model, const std::string& source) {
   const std::array<uint32_t, 256> byte_ids = byte_ids_of(model, source);
   PairTable pairs(model.merges, byte_ids);
   PieceTable pieces = pieces_of(model, pairs, byte_ids);
+  CutRule cuts;
+  for (const uint32_t result : pairs.results()) cuts.add(model.pieces[result]);
   tables_ = std::make_unique<const ByteBpeTables>(
-      ByteBpeTables{byte_ids, std::move(pairs), model.whole_pieces, std::move(pieces)});
+      ByteBpeTables{byte_ids, std::move(pairs), std::move(cuts), model.whole_pieces, std::move(pieces)});
 }
 
 ByteBpe::~ByteBpe() = default;

@@ -44,6 +44,16 @@ constexpr std::array<KeyMask, 17> key_masks() {
 
 constexpr std::array<KeyMask, 17> kKeyMasks = key_masks();
 
+// Whether a byte of `text` may begin a character of three or four bytes. Other scripts have spaces between words.
+bool is_wide(std::string_view text) {
+  bool wide = false;
+  for (const char byte : text) wide |= static_cast<uint8_t>(byte) >= 0xE0;
+  return wide;
+}
+
+// Distinguishes a part of a pretoken from a pretoken, whose whole piece may be none that merging yields.
+constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
+
 }  // namespace
 
 struct ByteBpeEncoder::State {
@@ -57,6 +67,8 @@ struct ByteBpeEncoder::State {
   void make_records(std::string_view text, size_t at, std::span<const uint32_t> ends);
   void encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash);
   void encode_long(std::string_view pretoken, uint64_t hash);
+  void merge_parts(std::string_view text);
+  void encode_part(std::string_view part, PretokenKey key, uint64_t hash);
   void append(std::span<const uint32_t> found);
   void flush();
 
@@ -177,12 +189,63 @@ void ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t hash
   const PieceTable::Piece piece = tables.pieces.find(pretoken, hash);
   if (piece.id >= 0) {
     output->push_back(piece.id);
+  } else if (is_wide(pretoken)) {
+    merge_parts(pretoken);
+    flush();
   } else {
     merger.merge(pretoken, *output);
   }
   if (pretoken.size() > LongCache::kLongest) return;
   long_cache.insert(pretoken, hash,
                     {reinterpret_cast<const uint32_t*>(output->data()) + first, output->size() - first});
+}
+
+// Cuts `text` and encodes its parts, which are looked up as pretokens are.
+void ByteBpeEncoder::State::merge_parts(std::string_view text) {
+  struct Part {
+    PretokenKey key;
+    uint64_t hash;
+    std::string_view text;
+  };
+  std::array<Part, 16> parts;
+  while (!text.empty()) {
+    size_t count = 0;
+    for (; count < parts.size() && !text.empty(); ++count) {
+      const std::string_view part = text.substr(0, tables.cuts.first_part(text));
+      text.remove_prefix(part.size());
+      parts[count].text = part;
+      if (part.size() > PretokenKey::kLongest) continue;
+      PretokenKey key = key_of(part);
+      if (tables.whole_pieces) key.high |= kPartTag;
+      parts[count].key = key;
+      parts[count].hash = hash_of(key);
+      short_cache.prefetch(parts[count].hash);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (buffered + PretokenKey::kLongest + 4 > buffer.size()) flush();
+      if (parts[i].text.size() > PretokenKey::kLongest) {
+        flush();
+        merger.merge(parts[i].text, *output);
+      } else {
+        encode_part(parts[i].text, parts[i].key, parts[i].hash);
+      }
+    }
+  }
+}
+
+void ByteBpeEncoder::State::encode_part(std::string_view part, PretokenKey key, uint64_t hash) {
+  const ShortCache::Value value = short_cache.find(key, hash);
+  uint32_t* ids = buffer.data() + buffered;
+  size_t count = value.count();
+  if (count == ShortCache::kSpilled) return append(short_cache.spilled(value));
+  if (count > 0) {
+    std::memcpy(ids, &value, sizeof value);
+    ids[0] &= (uint32_t{1} << ShortCache::kCountShift) - 1;
+  } else {
+    count = merger.merge_short(part, ids);
+    short_cache.insert(key, hash, {ids, count});
+  }
+  buffered += count;
 }
 
 void ByteBpeEncoder::State::append(std::span<const uint32_t> found) {
