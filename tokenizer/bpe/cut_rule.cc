@@ -6,19 +6,23 @@ namespace tokamak {
 
 namespace {
 
+// By the length of a character: its bytes, and which bits show that all but the first continue it.
+struct CharacterShape {
+  uint32_t bytes, marks, marked;
+};
+// No character begins with a byte of length 0, so its marks never fit.
+constexpr CharacterShape kShapes[5] = {{0xFF, 0, 1},
+                                       {0xFF, 0, 0},
+                                       {0xFFFF, 0xC000, 0x8000},
+                                       {0xFFFFFF, 0xC0C000, 0x808000},
+                                       {0xFFFFFFFF, 0xC0C0C000, 0x80808000}};
+
+// Of the character that begins with `first`; 0 if it continues one.
+size_t length_of_character(uint32_t first) { return 0x4322000011111111u >> (first >> 4) * 4 & 15; }
+
 bool continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
-// Of the character that begins with `first`; 0 if none does.
-size_t length_of_character(char first) {
-  const auto byte = static_cast<uint8_t>(first);
-  if (byte < 0x80) return 1;
-  if (byte < 0xC2 || byte > 0xF4) return 0;
-  return byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
-
-size_t bit_of_bytes(char left, char right) {
-  return static_cast<size_t>(static_cast<uint8_t>(left)) << 8 | static_cast<uint8_t>(right);
-}
+uint64_t bit_of_bytes(uint32_t left, uint32_t right) { return uint64_t{left} << 8 | right; }
 
 void set_bit(std::vector<uint64_t>& bits, uint64_t bit) { bits[bit / 64] |= uint64_t{1} << bit % 64; }
 
@@ -32,44 +36,52 @@ void CutRule::add(std::string_view piece) {
     if (continues(piece[cut])) continue;
     size_t begin = cut - 1;
     while (begin > 0 && continues(piece[begin])) --begin;
-    size_t end = cut + 1;
-    while (end < piece.size() && continues(piece[end])) ++end;
-    if (cut - begin > 4 || end - cut > 4) continue;  // in no valid text
-    const uint64_t bit = bit_of(packed(&piece[begin], cut - begin), packed(&piece[cut], end - cut));
-    const bool whole = !continues(piece[begin]) && end - cut >= length_of_character(piece[cut]);
-    set_bit(whole ? pairs_ : partly_, bit);
-    if (!whole) set_bit(partly_bytes_, bit_of_bytes(piece[cut - 1], piece[cut]));
+    if (cut - begin > 4) continue;  // a character has at most 4 bytes
+    const auto first = static_cast<uint8_t>(piece[cut]);
+    const size_t length = length_of_character(first);
+    const std::string_view right = piece.substr(cut, length);
+    const bool whole = !continues(piece[begin]) && right.size() == length;
+    set_bit(whole ? pairs_ : partly_, bit_of(packed(piece.substr(begin, cut - begin)), packed(right)));
+    if (!whole) set_bit(partly_bytes_, bit_of_bytes(static_cast<uint8_t>(piece[cut - 1]), first));
   }
 }
 
-size_t CutRule::first_part(std::string_view text) const {
-  size_t previous = 0;
+// A byte that belongs to no character joins its neighbours. No branch depends on a cut, since cuts are frequent and hard
+// to predict.
+size_t CutRule::cut(std::string_view text, std::span<uint32_t> ends) const {
+  size_t count = 0;
+  uint32_t left = 0;
+  uint32_t left_last = 0;  // last byte
+  bool left_valid = false;
   for (size_t at = 0; at < text.size();) {
-    const size_t length = length_of_character(text[at]);
-    if (length == 0 || length > text.size() - at) return text.size();
-    for (size_t i = 1; i < length; ++i) {
-      if (!continues(text[at + i])) return text.size();
-    }
-    if (at > 0 && !may_join(&text[at - previous], previous, &text[at], length)) return at;
-    previous = length;
-    at += length;
+    const uint32_t bytes = packed(text.substr(at, 4));
+    const size_t length = length_of_character(bytes & 0xFF);
+    const CharacterShape& shape = kShapes[length];
+    const bool valid = (bytes & shape.marks) == shape.marked;
+    const uint32_t right = bytes & shape.bytes;
+    bool joins = !(valid && left_valid) || is_set(pairs_, bit_of(left, right));
+    if (is_set(partly_bytes_, bit_of_bytes(left_last, right & 0xFF))) joins = joins || may_join_partly(left, right);
+    ends[count] = static_cast<uint32_t>(at);
+    count += joins ? 0 : 1;
+    if (count + 1 == ends.size()) return count;
+    const size_t step = valid ? length : 1;
+    left = right;
+    left_last = bytes >> 8 * (step - 1) & 0xFF;
+    left_valid = valid;
+    at += step;
   }
-  return text.size();
+  ends[count] = static_cast<uint32_t>(text.size());
+  return count + 1;
 }
 
-inline bool CutRule::may_join(const char* left, size_t left_length, const char* right, size_t right_length) const {
-  if (is_set(pairs_, bit_of(packed(left, left_length), packed(right, right_length)))) return true;
-  if (!is_set(partly_bytes_, bit_of_bytes(left[left_length - 1], right[0]))) return false;
-  return may_join_partly(left, left_length, right, right_length);
-}
-
-bool CutRule::may_join_partly(const char* left, size_t left_length, const char* right, size_t right_length) const {
-  for (size_t skipped = 0; skipped < left_length; ++skipped) {
-    const uint32_t suffix = packed(left + skipped, left_length - skipped);
-    for (size_t taken = 1; taken <= right_length; ++taken) {
-      if (is_set(partly_, bit_of(suffix, packed(right, taken)))) return true;
+bool CutRule::may_join_partly(uint32_t left, uint32_t right) const {
+  do {
+    for (uint32_t taken = 0xFF;; taken = taken << 8 | 0xFF) {
+      if (is_set(partly_, bit_of(left, right & taken))) return true;
+      if ((right & ~taken) == 0) break;
     }
-  }
+    left >>= 8;
+  } while (left != 0);
   return false;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,24 +15,23 @@ class CutRule {
   CutRule();
   void add(std::string_view piece);  // a result of a merge; any bytes
 
-  // The length of the first part of `text`, which is not empty. It is the whole text if that is not valid UTF-8 up to
-  // the cut.
-  size_t first_part(std::string_view text) const;
+  // Writes the ends of the first parts of `text`, until `ends` is nearly full or the text is at its end, and returns
+  // their number. `text` is not empty, and `ends` has at least two elements.
+  size_t cut(std::string_view text, std::span<uint32_t> ends) const;
 
  private:
   // The bytes of a character, or some of them, the first one lowest.
-  static uint32_t packed(const char* at, size_t length) {
-    uint32_t bytes = 0;
-    std::memcpy(&bytes, at, length);
-    return bytes;
+  static uint32_t packed(std::string_view bytes) {
+    uint32_t value = 0;
+    std::memcpy(&value, bytes.data(), bytes.size() < 4 ? bytes.size() : 4);
+    return value;
   }
   static uint64_t bit_of(uint32_t left, uint32_t right) {
     return ((uint64_t{left} << 32 | right) * 0x9E3779B97F4A7C15u) >> (64 - kBits);
   }
   static bool is_set(const std::vector<uint64_t>& bits, uint64_t bit) { return (bits[bit / 64] >> bit % 64 & 1) != 0; }
 
-  bool may_join(const char* left, size_t left_length, const char* right, size_t right_length) const;
-  bool may_join_partly(const char* left, size_t left_length, const char* right, size_t right_length) const;
+  bool may_join_partly(uint32_t left, uint32_t right) const;
 
   static constexpr int kBits = 20;
   // A set bit says that a piece may contain the pair. Different pairs may share a bit, which only costs a cut.
