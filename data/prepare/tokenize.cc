@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
-#include "base/run_files.h"
 #include "base/strings.h"
 #include "data/dataset_writer.h"
 #include "data/prepare/stage_pool.h"
@@ -15,8 +14,6 @@
 namespace tokamak {
 
 namespace {
-
-constexpr const char* kTokenizerFile = run_files::kTokenizer;
 
 void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   const auto range = [](bool good, const std::string& what) {
@@ -29,7 +26,8 @@ void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   range(options.max_document_bytes >= 0, str("documents of at most ", options.max_document_bytes, " bytes"));
   range(options.threads >= 0, str(options.threads, " threads"));
   if (tokenizer.eos_id() < 0) {
-    fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no end-of-text token, which has to end each document"));
+    fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no end-of-text token, which has to end each document"),
+         "name it with --eos, if it is a token whose role the files do not say");
   }
   if (options.begin == DocumentBegin::kBos && tokenizer.bos_id() < 0) {
     fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no begin-of-text token to begin documents with"));
@@ -93,11 +91,11 @@ DatasetWriter open_part(const std::string& directory, const Tokenizer& tokenizer
   make_directories(directory, Kind::kData);
   Manifest head;
   head.vocab_size = tokenizer.vocab_size();
-  head.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(), kTokenizerFile};
+  head.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(),
+                    tokenizer.copy_files(directory)};
   head.eos_id = tokenizer.eos_id();
   head.bos_id = options.begin == DocumentBegin::kBos ? tokenizer.bos_id() : -1;
   head.tool = options.tool;
-  write_text_atomically(directory + "/" + kTokenizerFile, read_text(tokenizer.path(), Kind::kData), Kind::kData);
   return {directory, std::move(head), options.shard_tokens};
 }
 

@@ -2,6 +2,7 @@
 #include "tokenizer/bpe/byte_bpe.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -40,14 +41,15 @@ std::string error_of(const ByteBpeModel& model) {
 
 }  // namespace
 
-TEST_CASE("random byte-level models encode random text as the definition says") {
+TEST_CASE("random byte-level models encode random text as the definition says, with caches of any size") {
   std::mt19937_64 random(5);
-  for (int m = 0; m < 150; ++m) {
+  for (int m = 0; m < 200; ++m) {
     const ByteBpeModel model = random_bpe_model(random);
     const ByteBpe bpe(model, "test");
-    ByteBpeEncoder encoder(bpe);
+    ByteBpeEncoder encoder(bpe, {.short_entries = int64_t{2} << random() % 4 * 3,
+                                 .long_bytes = static_cast<int64_t>(random() % 3 * 20000)});
     for (int t = 0; t < 12; ++t) {
-      const std::string text = random_bpe_text(random, random() % (t == 0 ? 400 : 60));
+      const std::string text = random_bpe_text(random, random() % (t % 4 == 0 ? 1000 : 60));
       std::vector<int32_t> ids = {-7};
       std::vector<int32_t> expected = encode_naively(model, text);
       expected.insert(expected.begin(), -7);
@@ -58,6 +60,22 @@ TEST_CASE("random byte-level models encode random text as the definition says") 
       if (ids != merge_naively(model, text)) FAIL("model " << m << " merges differently: " << printable(text, 2000));
     }
   }
+}
+
+TEST_CASE("two threads encode with one byte-level model") {
+  std::mt19937_64 random(7);
+  const ByteBpeModel model = random_bpe_model(random);
+  const ByteBpe bpe(model, "test");
+  const std::string text = random_bpe_text(random, 3000);
+  const std::vector<int32_t> expected = encode_naively(model, text);
+  std::vector<std::vector<int32_t>> ids(2);
+  std::vector<std::thread> threads;
+  for (std::vector<int32_t>& mine : ids) {
+    threads.emplace_back([&] { ByteBpeEncoder(bpe).encode(text, SpaceScanner(), mine); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(ids[0] == expected);
+  CHECK(ids[1] == expected);
 }
 
 TEST_CASE("a pretoken of any bytes is merged as the definition says") {

@@ -8,9 +8,10 @@
 namespace tokamak {
 
 PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids)
-    : slots_(std::max<size_t>(64, std::bit_ceil(2 * merges.size()))),
-      mask_(slots_.size() - 1),
-      shift_(64 - std::countr_zero(slots_.size())),
+    : pages_(std::max<size_t>(64, std::bit_ceil(2 * merges.size())) * sizeof(uint64_t)),
+      slots_(static_cast<uint64_t*>(pages_.data())),
+      mask_(pages_.bytes() / sizeof(uint64_t) - 1),
+      shift_(64 - std::countr_zero(mask_ + 1)),
       byte_ranks_(size_t{1} << 16, kNoRank) {
   std::vector<BpeMerge> sorted = merges;
   const auto earlier = [](const BpeMerge& a, const BpeMerge& b) { return a.rank < b.rank; };

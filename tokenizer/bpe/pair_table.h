@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tokenizer/bpe/byte_bpe.h"
+#include "tokenizer/bpe/zeroed_pages.h"
 
 namespace tokamak {
 
@@ -42,8 +43,8 @@ class PairTable {
   static uint64_t key_of(uint32_t left, uint32_t right) { return uint64_t{left} << kIdBits | right; }
   size_t home(uint64_t key) const { return static_cast<size_t>(key * 0x9E3779B97F4A7C15u >> shift_); }
 
-  // left | right | rank + 1; 0: free. At most half full.
-  std::vector<uint64_t> slots_;
+  ZeroedPages pages_;
+  uint64_t* slots_;  // each is left | right | rank + 1; 0: free. At most half full
   size_t mask_;
   int shift_;
   std::vector<uint32_t> byte_ranks_;  // (256, 256)
