@@ -23,6 +23,8 @@ struct ByteBpeModel {
   bool whole_pieces = false;        // a pretoken that is a piece becomes its id before any merge (`ignore_merges`)
 };
 
+struct ByteBpeTables;
+
 // The compiled model. Immutable and shared by threads.
 class ByteBpe {
  public:
@@ -30,17 +32,22 @@ class ByteBpe {
   ByteBpe(ByteBpeModel model, const std::string& source);
   ~ByteBpe();
 
-  struct Tables;
-  const Tables& tables() const { return *tables_; }
+  const ByteBpeTables& tables() const { return *tables_; }
 
  private:
-  std::unique_ptr<const Tables> tables_;
+  std::unique_ptr<const ByteBpeTables> tables_;
+};
+
+// Bounds of an encoder's memory. Larger caches merge less often; smaller ones stay in the processor's caches.
+struct ByteBpeCaches {
+  int64_t short_entries = int64_t{1} << 21;  // pretokens of at most 15 bytes, 32 bytes each; a power of two, at least 2
+  int64_t long_bytes = int64_t{16} << 20;    // memory for pretokens of 16 to 96 bytes
 };
 
 // Encodes text. It caches pretokens, so each thread has its own.
 class ByteBpeEncoder {
  public:
-  explicit ByteBpeEncoder(const ByteBpe& bpe);  // `bpe` must outlive it
+  explicit ByteBpeEncoder(const ByteBpe& bpe, const ByteBpeCaches& caches = {});  // `bpe` must outlive it
   ~ByteBpeEncoder();
 
   // Appends the ids of `text` (valid UTF-8, less than 4 GiB), cut into pretokens by `scanner`.

@@ -1,0 +1,29 @@
+// Byte-level BPE models and texts made at random, and the definition of merging, written as plainly as possible.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tokenizer/bpe/byte_bpe.h"
+
+namespace tokamak {
+
+// Ids in no order, ranks in no order of ids, pieces that no merge makes, pieces of parts of characters. Half of the
+// models give all merges with the same result one rank, as tiktoken does.
+ByteBpeModel random_bpe_model(std::mt19937_64& random);
+
+// Valid UTF-8 of about `length` characters, most of which are in the pieces of random_bpe_model.
+std::string random_bpe_text(std::mt19937_64& random, uint64_t length);
+
+std::vector<int32_t> merge_naively(const ByteBpeModel& model, std::string_view pretoken);
+
+// Cuts before each space.
+class SpaceScanner final : public Scanner {
+ public:
+  size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const override;
+};
+
+std::vector<int32_t> encode_naively(const ByteBpeModel& model, std::string_view text);  // cut by a SpaceScanner
+
+}  // namespace tokamak

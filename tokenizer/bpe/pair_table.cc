@@ -1,0 +1,35 @@
+#include "tokenizer/bpe/pair_table.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids)
+    : pages_(std::max<size_t>(64, std::bit_ceil(2 * merges.size())) * sizeof(uint64_t)),
+      slots_(static_cast<uint64_t*>(pages_.data())),
+      mask_(pages_.bytes() / sizeof(uint64_t) - 1),
+      shift_(64 - std::countr_zero(mask_ + 1)),
+      byte_ranks_(size_t{1} << 16, kNoRank) {
+  std::vector<BpeMerge> sorted = merges;
+  const auto earlier = [](const BpeMerge& a, const BpeMerge& b) { return a.rank < b.rank; };
+  if (!std::is_sorted(sorted.begin(), sorted.end(), earlier)) std::sort(sorted.begin(), sorted.end(), earlier);
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const BpeMerge& merge = sorted[i];
+    if (i == 0 || merge.rank != sorted[i - 1].rank) results_.push_back(static_cast<uint32_t>(merge.result));
+    const uint64_t key = key_of(static_cast<uint32_t>(merge.left), static_cast<uint32_t>(merge.right));
+    size_t slot = home(key);
+    while (slots_[slot] != 0) {
+      TOKAMAK_CHECK(slots_[slot] >> kRankBits != key, "the pair ", merge.left, " ", merge.right, " has two merges");
+      slot = (slot + 1) & mask_;
+    }
+    slots_[slot] = key << kRankBits | results_.size();
+  }
+  for (size_t left = 0; left < 256; ++left) {
+    for (size_t right = 0; right < 256; ++right) byte_ranks_[left << 8 | right] = rank(byte_ids[left], byte_ids[right]);
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,54 @@
+// The ranks of adjacent pairs, in 8 bytes a merge. Two bytes are looked up directly, any other pair by hashing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tokenizer/bpe/byte_bpe.h"
+#include "tokenizer/bpe/zeroed_pages.h"
+
+namespace tokamak {
+
+class PairTable {
+ public:
+  static constexpr uint32_t kNoRank = UINT32_MAX;
+  static constexpr int kIdBits = 21;
+  static constexpr int kRankBits = 22;
+  static constexpr int64_t kMostIds = int64_t{1} << kIdBits;
+  static constexpr int64_t kMostRanks = (int64_t{1} << kRankBits) - 1;
+
+  // Ranks are renumbered densely, in the same order. The caller has checked ids, the number of ranks, and that merges
+  // of equal rank have the same result.
+  PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids);
+
+  uint32_t rank_of_bytes(uint8_t left, uint8_t right) const { return byte_ranks_[left << 8 | right]; }
+
+  uint32_t rank(uint32_t left, uint32_t right) const {
+    const uint64_t key = key_of(left, right);
+    for (size_t i = home(key);; i = (i + 1) & mask_) {
+      const uint64_t slot = slots_[i];
+      if (slot >> kRankBits == key) return static_cast<uint32_t>(slot & ((uint64_t{1} << kRankBits) - 1)) - 1;
+      if (slot == 0) return kNoRank;
+    }
+  }
+
+  void prefetch(uint32_t left, uint32_t right) const { __builtin_prefetch(&slots_[home(key_of(left, right))]); }
+
+  uint32_t result(uint32_t rank) const { return results_[rank]; }
+  std::span<const uint32_t> results() const { return results_; }  // by rank
+
+ private:
+  static uint64_t key_of(uint32_t left, uint32_t right) { return uint64_t{left} << kIdBits | right; }
+  size_t home(uint64_t key) const { return static_cast<size_t>(key * 0x9E3779B97F4A7C15u >> shift_); }
+
+  ZeroedPages pages_;
+  uint64_t* slots_;  // each is left | right | rank + 1; 0: free. At most half full
+  size_t mask_;
+  int shift_;
+  std::vector<uint32_t> byte_ranks_;  // (256, 256)
+  std::vector<uint32_t> results_;
+};
+
+}  // namespace tokamak

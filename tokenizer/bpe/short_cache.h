@@ -1,0 +1,69 @@
+// Caches the ids of pretokens of at most 15 bytes, in entries of 32 bytes, two to a cache line. The memory is bounded:
+// a full table replaces entries. A search ends after a fixed number of lines, so hostile text cannot make it slow.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tokenizer/bpe/pretoken_key.h"
+#include "tokenizer/bpe/zeroed_pages.h"
+
+namespace tokamak {
+
+class ShortCache {
+ public:
+  static constexpr size_t kInline = 4;    // ids in an entry
+  static constexpr int kCountShift = 24;  // of the first id, whose upper bits are the number of ids
+  static constexpr uint32_t kSpilled = kInline + 1;
+
+  // Up to 4 ids. If there are more, the second is the offset in the list of spilled ids, and the third their number.
+  struct Value {
+    uint64_t low = 0, high = 0;
+    uint32_t count() const { return static_cast<uint32_t>(low) >> kCountShift; }
+  };
+  struct Entry {
+    PretokenKey key;  // all zero: free
+    Value value;
+  };
+  struct alignas(64) Line {
+    Entry entries[2];
+  };
+
+  // `most_entries`: a power of two, at least 2.
+  explicit ShortCache(int64_t most_entries = int64_t{1} << 21);
+
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&lines_[hash & mask_], 0, 2); }
+
+  // The value of `key` in the first line of its search, or zero if it is not there.
+  Value find_first(PretokenKey key, uint64_t hash) const {
+    const Line& line = lines_[hash & mask_];
+    const Entry& a = line.entries[0];
+    const Entry& b = line.entries[1];
+    const uint64_t is_a = -static_cast<uint64_t>(((a.key.low ^ key.low) | (a.key.high ^ key.high)) == 0);
+    const uint64_t is_b = -static_cast<uint64_t>(((b.key.low ^ key.low) | (b.key.high ^ key.high)) == 0);
+    return {(a.value.low & is_a) | (b.value.low & is_b), (a.value.high & is_a) | (b.value.high & is_b)};
+  }
+  Value find(PretokenKey key, uint64_t hash) const;  // in all lines
+
+  std::span<const uint32_t> spilled(Value value) const;  // of a value with count() == kSpilled
+
+  // `key` must not be in the cache.
+  void insert(PretokenKey key, uint64_t hash, std::span<const uint32_t> ids);
+
+  int64_t bytes() const;
+
+ private:
+  Entry& entry_for(uint64_t hash);
+  void grow();
+
+  size_t most_lines_;
+  ZeroedPages pages_;
+  Line* lines_;
+  size_t mask_;
+  size_t size_ = 0;  // entries
+  uint64_t victim_ = 0;
+  std::vector<uint32_t> spilled_;
+};
+
+}  // namespace tokamak
