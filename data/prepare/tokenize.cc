@@ -6,19 +6,14 @@
 #include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
-#include "base/run_files.h"
 #include "base/strings.h"
 #include "data/dataset_writer.h"
 #include "data/prepare/stage_pool.h"
-#include "data/text/text_reader.h"
+#include "data/text/text_batches.h"
 
 namespace tokamak {
 
 namespace {
-
-constexpr int64_t kBatchBytes = int64_t{1} << 20;
-constexpr size_t kBatchDocuments = 4096;
-constexpr const char* kTokenizerFile = run_files::kTokenizer;
 
 void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   const auto range = [](bool good, const std::string& what) {
@@ -31,7 +26,8 @@ void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   range(options.max_document_bytes >= 0, str("documents of at most ", options.max_document_bytes, " bytes"));
   range(options.threads >= 0, str(options.threads, " threads"));
   if (tokenizer.eos_id() < 0) {
-    fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no end-of-text token, which has to end each document"));
+    fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no end-of-text token, which has to end each document"),
+         "name it with --eos, if it is a token whose role the files do not say");
   }
   if (options.begin == DocumentBegin::kBos && tokenizer.bos_id() < 0) {
     fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no begin-of-text token to begin documents with"));
@@ -62,14 +58,14 @@ void check_output(const std::string& path, Existing existing) {
 // Turns the bytes of a document into text. Drops texts of white space.
 class ParseStage final : public Stage {
  public:
-  explicit ParseStage(std::string json_key) : json_key_(std::move(json_key)) {}
+  explicit ParseStage(std::string json_key) : parser_(std::move(json_key)) {}
   bool run(Document& document) override {
-    parse_text(document, json_key_);
+    parser_.parse(document);
     return !trim(document.text).empty();
   }
 
  private:
-  std::string json_key_;
+  TextParser parser_;
 };
 
 // Turns text into ids, with BOS before and EOS after. If bos_id is -1, there is no BOS.
@@ -95,11 +91,11 @@ DatasetWriter open_part(const std::string& directory, const Tokenizer& tokenizer
   make_directories(directory, Kind::kData);
   Manifest head;
   head.vocab_size = tokenizer.vocab_size();
-  head.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(), kTokenizerFile};
+  head.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(),
+                    tokenizer.copy_files(directory)};
   head.eos_id = tokenizer.eos_id();
   head.bos_id = options.begin == DocumentBegin::kBos ? tokenizer.bos_id() : -1;
   head.tool = options.tool;
-  write_text_atomically(directory + "/" + kTokenizerFile, read_text(tokenizer.path(), Kind::kData), Kind::kData);
   return {directory, std::move(head), options.shard_tokens};
 }
 
@@ -109,17 +105,6 @@ void check_part(const DatasetWriter& part, const char* name, const TokenizeOptio
        str("the ", name, " part would be empty: of ", documents, " documents a share of ", options.validation_fraction,
            " is held out, each by its number and seed ", options.seed),
        "hold out another share, take another seed, or cut .txt files into more documents: --max-document-bytes");
-}
-
-// The next batch; empty at the end.
-Batch read_batch(TextReader& reader) {
-  const int64_t begin = reader.bytes_read();
-  Batch batch;
-  Document document;
-  while (reader.bytes_read() - begin < kBatchBytes && batch.size() < kBatchDocuments && reader.next(document)) {
-    batch.push_back(std::move(document));
-  }
-  return batch;
 }
 
 }  // namespace
@@ -155,7 +140,7 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
   };
   const int64_t threads = options.threads > 0 ? options.threads : available_cores();
   StagePool pool(make_stages, threads);
-  TextReader reader(files, options.max_document_bytes);
+  TextBatches batches(files, options.max_document_bytes, options.batch_bytes);
   int64_t number = 0;  // number of the next document to write; includes dropped documents
   const auto note = [&](const Document& document) {
     if (!document.faults.any()) return;
@@ -175,12 +160,13 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
       (hold ? *validation : train).append(document.ids, std::ssize(document.text));
     }
     const int64_t tokens = train.tokens() + (validation ? validation->tokens() : 0);
-    if (progress) progress({std::min(reader.bytes_read(), report.bytes), report.bytes, report.documents, tokens});
+    if (progress && !batch.empty())
+      progress({std::min(batches.bytes_read(), report.bytes), report.bytes, report.documents, tokens});
   };
   for (bool more = true; more;) {
-    Batch batch = read_batch(reader);
-    more = !batch.empty();
-    if (more) pool.submit(std::move(batch));
+    ReadBatch read = batches.next();
+    more = static_cast<bool>(read);
+    if (more) pool.submit(std::move(read));
     while (pool.pending() > (more ? 2 * threads + 2 : 0)) write(pool.take());
   }
 

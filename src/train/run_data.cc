@@ -28,7 +28,8 @@ Manifest read_first_manifest(const RunConfig& config) {
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data) {
-  return data.tokenizer.file.empty() ? nullptr : load_tokenizer(directory + "/" + data.tokenizer.file);
+  if (data.tokenizer.file.empty()) return nullptr;
+  return load_tokenizer(directory + "/" + data.tokenizer.file, {specials_policy_of(data.tokenizer.hash), ""});
 }
 
 RunData::RunData(const RunConfig& config, const RunTable& table)
@@ -44,7 +45,7 @@ RunData::RunData(const RunConfig& config, const RunTable& table)
          str("data.validation ", config.data.validation[0].path, " was made with tokenizer ",
              validation->tokenizer().hash, ", data.sources ", config.data.sources[0].path, " with ",
              train.tokenizer().hash),
-         "tokenize both with the same tokenizer.model");
+         "tokenize both with the same tokenizer");
   }
 }
 
