@@ -28,7 +28,15 @@ std::unique_ptr<Scanner> make_scanner(std::string_view pattern);
 // The same, but always by PCRE2: the reference for the scanners written by hand.
 std::unique_ptr<Scanner> make_pattern_scanner(std::string_view pattern);
 
+// The same for a sequence of Isolated splits, each of which cuts the pieces of the one before. Null for a sequence that
+// has no scanner written by hand: its caller applies the scanners of the patterns one after another.
+std::unique_ptr<Scanner> make_scanner(std::span<const std::string_view> patterns);
+
 // The pattern of a family by its name: gpt2, cl100k, llama3, qwen2, o200k, tekken, ...; "" for an unknown name.
 std::string_view pattern_named(std::string_view family);
+
+// The pre-tokenizer Digits as a pattern: each digit, or each run of digits. It follows Rust's Unicode 17, not \p{N}.
+constexpr std::string_view kDigitPattern = "[\\p{N}\\x{11DE0}-\\x{11DE9}\\x{16FF4}-\\x{16FF6}]";
+constexpr std::string_view kDigitsPattern = "[\\p{N}\\x{11DE0}-\\x{11DE9}\\x{16FF4}-\\x{16FF6}]+";
 
 }  // namespace tokamak

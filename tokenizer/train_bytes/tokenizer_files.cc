@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/strings.h"
+
 namespace tokamak {
 
 namespace {

@@ -64,11 +64,11 @@ class Counting {
   Counting(const Scanner& scanner, const BytesTrainOptions& options, const std::string& output)
       : scanner_(scanner), output_(output), memory_(options.memory) {}
 
-  void run(const NextTexts& next, const BytesProgress& progress) {
+  void run(const NextTexts& next) {
     const int threads = thread_count();
     for (int t = 0; t < threads; ++t) counters_.emplace_back(scanner_);
     parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) guarded([&] { count(next, progress, counters_[t]); });
+      for (int64_t t = begin; t < end; ++t) guarded([&] { count(next, counters_[t]); });
     });
     if (exception_ != nullptr) std::rethrow_exception(exception_);
   }
@@ -114,19 +114,16 @@ class Counting {
     }
   }
 
-  void count(const NextTexts& next, const BytesProgress& progress, PretokenCounter& counter) {
+  void count(const NextTexts& next, PretokenCounter& counter) {
     const int64_t share = memory_ / thread_count();
     std::vector<TrainingText> texts;
     while (!failed_ && next(texts)) {
-      int64_t bytes = 0;
       for (TrainingText& text : texts) {
-        bytes += std::ssize(text.text);
+        bytes_ += std::ssize(text.text);
         make_valid_utf8(text.text);
         counter.add(text.text, text.times);
         if (counter.is_nearly_full() && counter.bytes_after_growth() > share) spill(counter);
       }
-      bytes_ += bytes;
-      if (progress.counted) progress.counted(bytes_);
     }
   }
 
@@ -158,7 +155,7 @@ class Counting {
 }  // namespace
 
 BytesTrainReport train_bytes(const NextTexts& next, const BytesTrainOptions& options, const std::string& output,
-                             const BytesProgress& progress) {
+                             const std::function<void(int64_t pieces)>& learned_pieces) {
   const SpecialTokens special = special_tokens(options);
   check(options, special, output);
   const BytesPattern pattern = bytes_pattern(options.pattern, options.digits);
@@ -167,14 +164,14 @@ BytesTrainReport train_bytes(const NextTexts& next, const BytesTrainOptions& opt
   Stopwatch time;
   std::optional<Counting> counting;
   counting.emplace(*scanner, options, output);
-  counting->run(next, progress);
+  counting->run(next);
   WordList words = counting->take_words(report);
   counting.reset();
   report.counting_seconds = time.seconds();
   if (report.distinct == 0) fail(Kind::kData, "there is no text to train a tokenizer on");
   time.restart();
   const LearnOptions learn{options.vocab_size, options.min_frequency, options.max_token_length, special.all};
-  const LearnedMerges learned = learn_merges(std::move(words), learn, progress.learned);
+  const LearnedMerges learned = learn_merges(std::move(words), learn, learned_pieces);
   report.merging_seconds = time.seconds();
   report.pieces = std::ssize(learned.pieces);
   report.merges = std::ssize(learned.merges);

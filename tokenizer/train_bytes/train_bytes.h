@@ -56,14 +56,9 @@ struct BytesTrainReport {
   double counting_seconds = 0, merging_seconds = 0;
 };
 
-struct BytesProgress {
-  std::function<void(int64_t bytes)> counted;   // from any thread
-  std::function<void(int64_t pieces)> learned;  // so far
-};
-
 // Writes `output`, named *.json, and tokenizer_config.json in its directory. Error(kConfig) for options out of range,
-// Error(kData) without any text. Exceptions of `next` and `progress` propagate.
+// Error(kData) without any text. Exceptions of `next` and `learned` propagate; `learned` gets the number of pieces now and then.
 BytesTrainReport train_bytes(const NextTexts& next, const BytesTrainOptions& options, const std::string& output,
-                             const BytesProgress& progress);
+                             const std::function<void(int64_t pieces)>& learned);
 
 }  // namespace tokamak
