@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/piece_type.h"
+
 namespace tokamak {
 
 enum class ModelType : int { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
-enum class PieceType : int { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 const char* name_of(ModelType type);  // "bpe"; "unknown" for any other number
-const char* name_of(PieceType type);
 
 struct Piece {
   std::string text;

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
+#include "base/run_files.h"
 #include "base/utf8.h"
 #include "tokenizer/normalize.h"
 
@@ -40,6 +42,48 @@ void append_bytes(std::string_view bytes, std::string& text) {
   }
 }
 
+// The dummy prefix is removed from the first visible piece; control pieces before it are ignored.
+class SentencePieceStream final : public StreamDecoder {
+ public:
+  explicit SentencePieceStream(const SentencePieceTokenizer& tokenizer)
+      : tokenizer_(tokenizer), at_start_(tokenizer.proto().normalizer.add_dummy_prefix) {}
+
+  std::string push(int32_t id) override {
+    std::string_view piece = tokenizer_.piece(id);
+    const PieceType type = tokenizer_.proto().pieces[id].type;
+    if (type == PieceType::kByte) {
+      bytes_ += static_cast<char>(byte_of_piece(piece));
+      return "";
+    }
+    std::string text = finish();
+    if (type == PieceType::kControl) return text;
+    if (type == PieceType::kUnknown) {
+      text += tokenizer_.proto().trainer.unk_surface.c_str();  // up to a NUL, like SentencePiece
+    } else {
+      if (at_start_ && piece.starts_with(kSpaceSymbol)) {
+        piece.remove_prefix(kSpaceSymbol.size());
+        at_start_ = false;
+      }
+      text += with_spaces(piece);
+    }
+    if (!text.empty()) at_start_ = false;
+    return text;
+  }
+
+  std::string finish() override {
+    std::string text;
+    append_bytes(bytes_, text);
+    bytes_.clear();
+    if (!text.empty()) at_start_ = false;
+    return text;
+  }
+
+ private:
+  const SentencePieceTokenizer& tokenizer_;
+  std::string bytes_;  // of the pending byte pieces
+  bool at_start_;
+};
+
 }  // namespace
 
 std::unique_ptr<SentencePieceTokenizer> load_sentencepiece(const std::string& path) {
@@ -52,34 +96,34 @@ std::unique_ptr<SentencePieceTokenizer> load_sentencepiece(const std::string& pa
   return std::make_unique<SentencePieceTokenizer>(std::move(info), CompiledModel(std::move(proto)));
 }
 
-// The dummy prefix is removed from the first visible piece; control pieces before it are ignored.
 std::string SentencePieceTokenizer::decode(std::span<const int32_t> ids) const {
   std::string text;
-  std::string bytes;  // bytes of the pending byte pieces
-  bool at_start = model_.proto.normalizer.add_dummy_prefix;
-  for (const int32_t id : ids) {
-    std::string_view piece = this->piece(id);
-    const PieceType type = model_.proto.pieces[id].type;
-    if (type == PieceType::kByte) {
-      bytes += static_cast<char>(byte_of_piece(piece));
-      continue;
-    }
-    append_bytes(bytes, text);
-    bytes.clear();
-    if (!text.empty()) at_start = false;
-    if (type == PieceType::kControl) continue;
-    if (type == PieceType::kUnknown) {
-      text += model_.proto.trainer.unk_surface.c_str();  // up to a NUL, like SentencePiece
-      continue;
-    }
-    if (at_start && piece.substr(0, kSpaceSymbol.size()) == kSpaceSymbol) {
-      piece.remove_prefix(kSpaceSymbol.size());
-      at_start = false;
-    }
-    text += with_spaces(piece);
+  SentencePieceStream stream(*this);
+  for (const int32_t id : ids) text += stream.push(id);
+  return text + stream.finish();
+}
+
+std::unique_ptr<StreamDecoder> SentencePieceTokenizer::make_stream_decoder() const {
+  return std::make_unique<SentencePieceStream>(*this);
+}
+
+std::string SentencePieceTokenizer::copy_files(const std::string& directory) const {
+  write_text_atomically(run_files::at(directory, run_files::kTokenizer), read_text(path(), Kind::kData), Kind::kData);
+  return run_files::kTokenizer;
+}
+
+std::vector<std::pair<std::string, std::string>> SentencePieceTokenizer::settings() const {
+  const auto yes_or_no = [](bool value) { return value ? "true" : "false"; };
+  std::vector<std::string> symbols;
+  for (const Piece& piece : proto().pieces) {
+    if (piece.type == PieceType::kUserDefined) symbols.push_back(printable(piece.text));
   }
-  append_bytes(bytes, text);
-  return text;
+  return {{"type", name_of(proto().trainer.model_type)},
+          {"byte_fallback", yes_or_no(proto().trainer.byte_fallback)},
+          {"split_digits", yes_or_no(proto().trainer.split_digits)},
+          {"add_dummy_prefix", yes_or_no(proto().normalizer.add_dummy_prefix)},
+          {"character_coverage", str(proto().trainer.character_coverage)},
+          {"user_defined_symbols", str(symbols.size(), symbols.empty() ? "" : ": ", join(symbols, " "))}};
 }
 
 }  // namespace tokamak

@@ -30,10 +30,15 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   std::string decode(std::span<const int32_t> ids) const override;  // joins byte pieces to characters
   std::unique_ptr<Encoder> make_encoder() const override;
+  std::unique_ptr<StreamDecoder> make_stream_decoder() const override;
+  std::string copy_files(const std::string& directory) const override;
+  std::vector<std::pair<std::string, std::string>> settings() const override;
+  double score(int32_t id) const override { return model_.proto.pieces[id].score; }
   const ModelProto& proto() const { return model_.proto; }
 
  private:
   std::string_view piece_at(int32_t id) const override { return model_.proto.pieces[id].text; }
+  PieceType kind_at(int32_t id) const override { return model_.proto.pieces[id].type; }
 
   CompiledModel model_;
 };

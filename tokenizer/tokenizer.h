@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/piece_type.h"
+
 namespace tokamak {
 
 // Encodes text. It caches words, so each thread has its own.
@@ -19,9 +21,22 @@ class Encoder {
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) = 0;
 };
 
+// Decodes ids one at a time. The concatenation of all results is decode() of all ids.
+class StreamDecoder {
+ public:
+  virtual ~StreamDecoder() = default;
+  virtual std::string push(int32_t id) = 0;  // the text that became final with this id
+  virtual std::string finish() = 0;          // the rest
+};
+
+// What a special token written in a text becomes: its id, or the ids of its characters, as in text of strangers.
+enum class SpecialsPolicy { kIds, kText };
+
 struct TokenizerInfo {
   std::string path;
-  std::string hash;  // XXH3-128 of the file, 32 hexadecimal digits: the tokenizer's identity
+  // The tokenizer's identity: XXH3-128 of its file, 32 hexadecimal digits. It covers the ids of texts. BOS and EOS may
+  // be named by other files, and are recorded with each data set. "-text" follows if the policy is kText.
+  std::string hash;
   int64_t vocab_size = 0;
   int32_t unk_id = -1;  // each of these ids is -1 if the tokenizer has no such token
   int32_t bos_id = -1;
@@ -41,22 +56,42 @@ class Tokenizer {
   int32_t bos_id() const { return info_.bos_id; }
   int32_t eos_id() const { return info_.eos_id; }
 
-  // piece() and decode(): Error(kData) for an id outside the vocabulary. decode() leaves out control tokens.
+  // piece(), kind() and decode(): Error(kData) for an id outside the vocabulary. decode() leaves out control tokens.
+  // piece() is as the file writes it; "" for an unused id.
   std::string_view piece(int32_t id) const;
+  PieceType kind(int32_t id) const;
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
-  virtual std::unique_ptr<Encoder> make_encoder() const = 0;  // the tokenizer must outlive it
+  // The tokenizer must outlive its encoders and decoders.
+  virtual std::unique_ptr<Encoder> make_encoder() const = 0;
+  virtual std::unique_ptr<StreamDecoder> make_stream_decoder() const = 0;
+
+  // Writes its files, which load_tokenizer() reads again. Returns the name of the main one.
+  virtual std::string copy_files(const std::string& directory) const = 0;
+  // "name", "value" pairs for people, in order: what `tokamak tokenizer inspect` prints besides path, hash and ids.
+  virtual std::vector<std::pair<std::string, std::string>> settings() const = 0;
+  virtual double score(int32_t) const { return 0; }  // of a piece, in kinds that have scores
 
  private:
+  void expect_in_vocabulary(int32_t id) const;
   virtual std::string_view piece_at(int32_t id) const = 0;  // of an id in the vocabulary
+  virtual PieceType kind_at(int32_t id) const = 0;
 
   TokenizerInfo info_;
 };
 
-// Error(kData) if the file is damaged, or of a kind that we do not reproduce exactly.
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
+// Reads a SentencePiece model, a tokenizer.json, a tekken.json, a .tiktoken file as PATH#PRESET, or the first of these
+// in a directory. Error(kData) if the file is damaged, or of a kind that we do not reproduce exactly.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, SpecialsPolicy specials = SpecialsPolicy::kIds);
+
+// The tokenizer's file in a directory, by the names that copy_files() writes; "" if there is none.
+std::string find_tokenizer(const std::string& directory);
+
+// An identity names its policy.
+SpecialsPolicy specials_policy_of(std::string_view hash);
+std::string hash_with_policy(std::string hash, SpecialsPolicy specials);
 
 // Error(kData) with both hashes, unless this tokenizer made `made`, a data set or a model. A `hash` of "" is unknown
-// and fits every tokenizer.
+// and fits every tokenizer. The policies need not be the same: the vocabulary is.
 void expect_tokenizer_of(const std::string& made, const std::string& hash, const Tokenizer& tokenizer);
 
 }  // namespace tokamak

@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <cstring>
+
 namespace tokamak {
 
 namespace {
@@ -39,6 +41,14 @@ Utf8Char decode_utf8(std::string_view text) {
 
 bool is_valid_utf8(std::string_view text) {
   while (!text.empty()) {
+    uint64_t eight = 0;
+    if (text.size() >= sizeof(eight)) {
+      std::memcpy(&eight, text.data(), sizeof(eight));
+      if ((eight & 0x8080808080808080u) == 0) {
+        text.remove_prefix(sizeof(eight));
+        continue;
+      }
+    }
     const Utf8Char c = decode_utf8(text);
     if (c.code == kInvalidUtf8) return false;
     text.remove_prefix(c.length);

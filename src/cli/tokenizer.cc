@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -14,16 +15,16 @@
 #include "cli/command.h"
 #include "cli/option_values.h"
 #include "config/units.h"
-#include "tokenizer/sentencepiece.h"
 
 namespace tokamak::cli {
 
 namespace {
 
+constexpr const char* kModelHelp =
+    "tokenizer: a SentencePiece model, tokenizer.json, tekken.json, a directory of one, or FILE.tiktoken#PRESET";
+
 void add_model(CLI::App* parser, std::string& path) {
-  parser->add_option("--model", path, "tokenizer model, as SentencePiece and `tokamak tokenizer train` write it")
-      ->required()
-      ->type_name("FILE");
+  parser->add_option("--model", path, kModelHelp)->required()->type_name("FILE");
 }
 
 // Runs `line` on the words of the command line or, without any, on each line of standard input.
@@ -98,49 +99,42 @@ class Decode : public Command {
 class InspectTokenizer : public Command {
  public:
   explicit InspectTokenizer(CLI::App* parser) {
-    parser
-        ->add_option("MODEL,--model", model_,
-                     "tokenizer model, as SentencePiece and `tokamak tokenizer train` write it")
-        ->required();
+    parser->add_option("MODEL,--model", model_, kModelHelp)->required();
     parser->add_flag("--pieces", pieces_, "print the vocabulary: id, score, type, piece");
   }
 
   int run() override {
-    const std::unique_ptr<SentencePieceTokenizer> tokenizer = load_sentencepiece(model_);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     if (pieces_) {
-      print_pieces(tokenizer->proto());
+      print_pieces(*tokenizer);
     } else {
-      print_settings(*tokenizer, tokenizer->proto());
+      print_settings(*tokenizer);
     }
     return 0;
   }
 
  private:
-  static void print_pieces(const ModelProto& model) {
-    for (size_t id = 0; id < model.pieces.size(); ++id) {
-      const Piece& piece = model.pieces[id];
-      std::cout << id << "\t" << piece.score << "\t" << name_of(piece.type) << "\t" << piece.text << "\n";
+  static void print_pieces(const Tokenizer& tokenizer) {
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      std::cout << id << "\t" << tokenizer.score(id) << "\t" << name_of(tokenizer.kind(id)) << "\t"
+                << tokenizer.piece(id) << "\n";
     }
   }
 
-  static void print_settings(const Tokenizer& tokenizer, const ModelProto& model) {
-    std::vector<std::string> symbols;
-    for (const Piece& piece : model.pieces) {
-      if (piece.type == PieceType::kUserDefined) symbols.push_back(printable(piece.text));
-    }
-    std::cout << "path:                 " << tokenizer.path() << "\n"
-              << "hash:                 " << tokenizer.hash() << "\n"
-              << "type:                 " << name_of(model.trainer.model_type) << "\n"
-              << "vocab_size:           " << tokenizer.vocab_size() << "\n"
-              << "unk_id:               " << tokenizer.unk_id() << "\n"
-              << "bos_id:               " << tokenizer.bos_id() << "\n"
-              << "eos_id:               " << tokenizer.eos_id() << "\n"
-              << "byte_fallback:        " << print_bool(model.trainer.byte_fallback) << "\n"
-              << "split_digits:         " << print_bool(model.trainer.split_digits) << "\n"
-              << "add_dummy_prefix:     " << print_bool(model.normalizer.add_dummy_prefix) << "\n"
-              << "character_coverage:   " << model.trainer.character_coverage << "\n"
-              << "user_defined_symbols: " << symbols.size() << (symbols.empty() ? "" : ": ") << join(symbols, " ")
-              << "\n";
+  static void print_settings(const Tokenizer& tokenizer) {
+    const auto print = [](const std::string& name, const auto& value) {
+      std::cout << std::left << std::setw(21) << name + ":"
+                << " " << value << "\n";
+    };
+    print("path", tokenizer.path());
+    print("hash", tokenizer.hash());
+    const auto settings = tokenizer.settings();
+    print(settings[0].first, settings[0].second);  // its type
+    print("vocab_size", tokenizer.vocab_size());
+    print("unk_id", tokenizer.unk_id());
+    print("bos_id", tokenizer.bos_id());
+    print("eos_id", tokenizer.eos_id());
+    for (size_t i = 1; i < settings.size(); ++i) print(settings[i].first, settings[i].second);
   }
 
   std::string model_;
@@ -153,6 +147,7 @@ void add_tokenizer(CLI::App& root, Commands& commands) {
   CLI::App* group = root.add_subcommand("tokenizer", "train, try and inspect a tokenizer");
   group->require_subcommand(1);
   add_tokenizer_train(*group, commands);
+  add_tokenizer_evaluate(*group, commands);
   add_command<Encode>(*group, commands, "encode", "text to token ids");
   add_command<Decode>(*group, commands, "decode", "token ids to text");
   add_command<InspectTokenizer>(*group, commands, "inspect", "print a tokenizer model's contents");

@@ -97,6 +97,7 @@ std::vector<JsonValue> JsonValue::items() const {
 
 bool JsonValue::present() const { return value_ != nullptr && !value_->is_null(); }
 bool JsonValue::is_null() const { return value_ != nullptr && value_->is_null(); }
+bool JsonValue::is_text() const { return value_ != nullptr && value_->is_string(); }
 bool JsonValue::is_list() const { return value_ != nullptr && value_->is_array(); }
 
 bool JsonValue::is_whole() const {

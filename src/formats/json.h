@@ -30,6 +30,7 @@ class JsonValue {
   bool is_missing() const { return value_ == nullptr; }
   bool is_null() const;
   bool is_list() const;
+  bool is_text() const;
   bool is_whole() const;  // an integer that fits int64_t
 
   std::string text() const;

@@ -1,37 +1,15 @@
 #include "tokenizer/scan/scanner.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <cstring>
 #include <random>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "scanned.h"
 #include "tokenizer/scan/pattern.h"
 
 using namespace tokamak;
 
 namespace {
-
-std::vector<uint32_t> ends_of(const Scanner& scanner, std::string_view text, size_t buffer = 256) {
-  std::vector<uint32_t> ends(buffer), all;
-  size_t at = 0;
-  while (const size_t count = scanner.scan(text, at, ends)) {
-    all.insert(all.end(), ends.begin(), ends.begin() + static_cast<std::ptrdiff_t>(count));
-    at = all.back();
-  }
-  return all;
-}
-
-std::vector<std::string> pieces_of(const Scanner& scanner, std::string_view text, size_t buffer = 256) {
-  std::vector<std::string> pieces;
-  size_t at = 0;
-  for (const uint32_t end : ends_of(scanner, text, buffer)) {
-    pieces.emplace_back(text.substr(at, end - at));
-    at = end;
-  }
-  return pieces;
-}
 
 using Pieces = std::vector<std::string>;
 
@@ -130,36 +108,4 @@ TEST_CASE("the pieces do not depend on the window that PCRE2 sees") {
     CHECK(ends_of(*scanner, text, 1) == all);
     CHECK(ends_of(*scanner, text, 7) == all);
   }
-}
-
-// For tests/interop/scanner_test.py: reads requests {u32 size; bytes pattern; u32 size; bytes text}, and answers with
-// {u32 count; u32 ends[]} each.
-TEST_CASE("the pieces of the texts in a file", "[.oracle]") {
-  const std::string requests = read_text(std::getenv("TOKAMAK_SCAN_REQUESTS"), Kind::kData);
-  std::string answers;
-  size_t at = 0;
-  const auto number = [&] {
-    uint32_t value;
-    std::memcpy(&value, requests.data() + at, 4);
-    at += 4;
-    return value;
-  };
-  const auto bytes = [&] {
-    const uint32_t size = number();
-    at += size;
-    return std::string_view(requests).substr(at - size, size);
-  };
-  std::string last;
-  std::unique_ptr<Scanner> scanner;
-  while (at < requests.size()) {
-    if (const std::string pattern(bytes()); pattern != last || !scanner) {
-      scanner = make_pattern_scanner(pattern);
-      last = pattern;
-    }
-    const std::vector<uint32_t> ends = ends_of(*scanner, bytes());
-    const auto count = static_cast<uint32_t>(ends.size());
-    answers.append(reinterpret_cast<const char*>(&count), 4);
-    answers.append(reinterpret_cast<const char*>(ends.data()), 4 * ends.size());
-  }
-  write_text_atomically(std::getenv("TOKAMAK_SCAN_ANSWERS"), answers, Kind::kData);
 }

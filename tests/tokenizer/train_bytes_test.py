@@ -186,7 +186,7 @@ def refusals():
         done = subprocess.run([TOKAMAK, "tokenizer", "train", "--input", place + "/a.jsonl", "--output", place + "/m",
                                "--pattern", "gpt2"], capture_output=True, text=True)
         assert done.returncode == 2 and "--pattern is no option of --type sentencepiece" in done.stderr, done
-        done = train(place, {"a.jsonl": ["\n"]}, fails=True)
+        done = train(place, {"a.jsonl": [""]}, fails=True)
         assert done.returncode == 3 and "no text" in done.stdout, done.stdout
 
 

@@ -1,6 +1,7 @@
 #include "tokenizer/train_bytes/learn_merges.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/parallel_for.h"
+#include "tokenizer/hf/byte_map.h"
 #include "tokenizer/train_bytes/merge_changes.h"
 #include "tokenizer/train_bytes/pair_counts.h"
 
@@ -15,7 +17,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kWordsOfThread = 1024;       // fewer are merged faster by one thread
+constexpr int64_t kWordsOfThread = 8192;       // fewer are merged faster by one thread
 constexpr int64_t kMergesBetweenReports = 64;  // of progress
 
 // Lists of words, in memory that never moves and is freed as a whole.
@@ -104,7 +106,8 @@ class Learner {
 
   // The bytes' ids are in the order of their characters' code points, which is that of their UTF-8.
   void add_bytes() {
-    const std::array<std::string, 256> names = printable_bytes();
+    std::array<std::string, 256> names;
+    for (size_t byte = 0; byte < 256; ++byte) append_printable_bytes(std::string(1, static_cast<char>(byte)), names[byte]);
     std::vector<std::string> sorted(names.begin(), names.end());
     std::sort(sorted.begin(), sorted.end());
     for (const std::string& name : sorted) id_of(name);
@@ -244,21 +247,6 @@ void Learner::merge(const Candidate& candidate, uint32_t result) {
 
 LearnedMerges learn_merges(WordList words, const LearnOptions& options, const LearnProgress& progress) {
   return Learner(std::move(words), options).run(progress);
-}
-
-std::array<std::string, 256> printable_bytes() {
-  std::array<std::string, 256> names;
-  int next = 0x100;
-  for (int byte = 0; byte < 256; ++byte) {
-    const bool itself = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-    const int code = itself ? byte : next++;
-    if (code < 0x80) {
-      names[byte] = static_cast<char>(code);
-    } else {
-      names[byte] = {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
-    }
-  }
-  return names;
 }
 
 }  // namespace tokamak

@@ -3,7 +3,6 @@
 // Counts are int64_t here; there they overflow at 2^31.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -32,8 +31,5 @@ struct LearnedMerges {
 using LearnProgress = std::function<void(int64_t pieces)>;
 
 LearnedMerges learn_merges(WordList words, const LearnOptions& options, const LearnProgress& progress);
-
-// The printable character of each byte, as UTF-8 (GPT-2's map).
-std::array<std::string, 256> printable_bytes();
 
 }  // namespace tokamak

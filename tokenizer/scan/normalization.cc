@@ -1,0 +1,188 @@
+#include "tokenizer/scan/normalization.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/utf8.h"
+#include "tokenizer/scan/char_map.h"
+
+namespace tokamak {
+
+namespace {
+
+#include "tokenizer/scan/normalization_tables.inc"
+
+// Hangul syllables decompose by arithmetic: the Unicode Standard, section 3.12.
+constexpr char32_t kSyllables = 0xAC00, kLeading = 0x1100, kVowels = 0x1161, kTrailing = 0x11A7;
+constexpr char32_t kVowelCount = 21, kTrailingCount = 28, kSyllableCount = 11172, kLeadingCount = 19;
+
+constexpr uint8_t kMayChange = 255;
+
+class Decompositions {
+ public:
+  Decompositions() {
+    for (const std::span<const uint32_t> table : {std::span<const uint32_t>(kCanonical), {kCompatible}})
+      for (size_t i = 0; i < table.size(); i += 1 + (table[i] & 255))
+        (table.data() == kCanonical ? canonical_ : compatible_)[table[i] >> 8] = &table[i];
+  }
+
+  void append(char32_t code, bool compatible, std::vector<char32_t>& out) const {
+    if (code - kSyllables < kSyllableCount) {
+      const char32_t at = code - kSyllables;
+      out.push_back(kLeading + at / (kVowelCount * kTrailingCount));
+      out.push_back(kVowels + at / kTrailingCount % kVowelCount);
+      if (at % kTrailingCount != 0) out.push_back(kTrailing + at % kTrailingCount);
+      return;
+    }
+    for (const auto* table : {&compatible_, &canonical_}) {
+      if (table == &compatible_ && !compatible) continue;
+      const auto found = table->find(code);
+      if (found == table->end()) continue;
+      out.insert(out.end(), found->second + 1, found->second + 1 + (*found->second & 255));
+      return;
+    }
+    out.push_back(code);
+  }
+
+ private:
+  std::unordered_map<char32_t, const uint32_t*> canonical_, compatible_;
+};
+
+struct NormalTables {
+  CharMap classes{kClassRuns};
+  CharMap nfc{kNfcRuns};    // 0: a segment can begin here. 1 to 240: a mark's class, only its order can change.
+  CharMap nfkc{kNfkcRuns};  // kMayChange: the rest.
+  Decompositions decompositions;
+  std::unordered_map<uint64_t, char32_t> compositions;  // by first << 32 | second
+
+  NormalTables() {
+    for (size_t i = 0; i < std::size(kCompositions); i += 3)
+      compositions[uint64_t{kCompositions[i]} << 32 | kCompositions[i + 1]] = kCompositions[i + 2];
+  }
+
+  char32_t composed(char32_t first, char32_t second) const {  // 0 if the two do not compose
+    if (first - kLeading < kLeadingCount && second - kVowels < kVowelCount)
+      return kSyllables + ((first - kLeading) * kVowelCount + second - kVowels) * kTrailingCount;
+    if (first - kSyllables < kSyllableCount && (first - kSyllables) % kTrailingCount == 0 && second > kTrailing &&
+        second < kTrailing + kTrailingCount)
+      return first + second - kTrailing;
+    const auto found = compositions.find(uint64_t{first} << 32 | second);
+    return found == compositions.end() ? 0 : found->second;
+  }
+};
+
+const NormalTables& normal_tables() {
+  static const NormalTables tables;
+  return tables;
+}
+
+void append_utf8(char32_t code, std::string& out) {
+  const auto put = [&](char32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (code < 0x80) return put(code);
+  if (code < 0x800) return put(0xC0 | code >> 6), put(0x80 | (code & 0x3F));
+  if (code < 0x10000) return put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+  put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+}
+
+// UAX #15 in three steps: decompose, sort marks by class, compose.
+void append_normal_segment(std::string_view segment, bool compatible, std::string& out) {
+  const NormalTables& tables = normal_tables();
+  std::vector<char32_t> codes;
+  for (size_t at = 0; at < segment.size();) {
+    const Utf8Char c = decode_valid_utf8(segment.data() + at);
+    tables.decompositions.append(c.code, compatible, codes);
+    at += static_cast<size_t>(c.length);
+  }
+  const auto class_of = [&](char32_t c) { return tables.classes[c]; };
+  for (auto at = codes.begin(); at != codes.end();) {
+    const auto end = std::find_if(at, codes.end(), [&](char32_t c) { return class_of(c) == 0; });
+    std::stable_sort(at, end, [&](char32_t a, char32_t b) { return class_of(a) < class_of(b); });
+    at = end == codes.end() ? end : end + 1;
+  }
+  size_t starter = SIZE_MAX;
+  size_t kept = 0;
+  uint8_t last_class = 0;  // of the last kept character after the starter; 0 if there is none
+  for (const char32_t code : codes) {
+    const uint8_t own = class_of(code);
+    const bool blocked = kept > starter + 1 && (last_class == 0 || last_class >= own);
+    if (starter != SIZE_MAX && !blocked)
+      if (const char32_t both = tables.composed(codes[starter], code)) {
+        codes[starter] = both;
+        continue;
+      }
+    if (own == 0) starter = kept;
+    last_class = own;
+    codes[kept++] = code;
+  }
+  for (size_t i = 0; i < kept; ++i) append_utf8(codes[i], out);
+}
+
+// The end of the run, from `at` on, of bytes below `limit`.
+size_t plain_end(std::string_view text, size_t at, unsigned char limit) {
+  // A byte is at least `limit` if it has its top bit, and its other bits plus 0x100 - limit carry into it.
+  const uint64_t add = 0x0101010101010101ULL * (0x100U - limit);
+  constexpr uint64_t kTops = 0x8080808080808080ULL;
+  while (at + 8 <= text.size()) {
+    uint64_t eight;
+    std::memcpy(&eight, text.data() + at, 8);
+    if ((((eight & ~kTops) + add) & eight & kTops) != 0) break;
+    at += 8;
+  }
+  while (at < text.size() && static_cast<unsigned char>(text[at]) < limit) ++at;
+  return at;
+}
+
+struct Changing {
+  size_t begin, end;  // a segment that may change; text.size() twice if there is none
+};
+
+// The first segment from `at`, a segment's begin, that may change. Bytes below `plain` begin segments of their own, or
+// continue a character that does.
+Changing find_changing(std::string_view text, size_t at, const CharMap& quick, unsigned char plain) {
+  size_t begin = at;
+  uint8_t last = 0;
+  bool changes = false;
+  while (at < text.size()) {
+    if (static_cast<unsigned char>(text[at]) < plain) {
+      if (changes) return {begin, at};
+      at = plain_end(text, at, plain);
+      begin = at - 1;
+      while ((text[begin] & 0xC0) == 0x80) --begin;
+      last = 0;
+      continue;
+    }
+    const Utf8Char c = decode_valid_utf8(text.data() + at);
+    const uint8_t value = quick[c.code];
+    if (value == 0) {
+      if (changes) return {begin, at};
+      begin = at;
+    }
+    changes |= value == kMayChange || (value != 0 && value < last);
+    last = value;
+    at += static_cast<size_t>(c.length);
+  }
+  return {changes ? begin : at, at};
+}
+
+void append_normal(std::string_view text, bool compatible, std::string& out) {
+  const CharMap& quick = compatible ? normal_tables().nfkc : normal_tables().nfc;
+  for (size_t at = 0; at < text.size();) {
+    const Changing found = find_changing(text, at, quick, compatible ? 0x80 : 0xCC);
+    out.append(text, at, found.begin - at);
+    if (found.begin < found.end)
+      append_normal_segment(text.substr(found.begin, found.end - found.begin), compatible, out);
+    at = found.end;
+  }
+}
+
+}  // namespace
+
+void append_nfc(std::string_view text, std::string& out) { append_normal(text, false, out); }
+void append_nfkc(std::string_view text, std::string& out) { append_normal(text, true, out); }
+size_t nfc_prefix(std::string_view text) { return find_changing(text, 0, normal_tables().nfc, 0xCC).begin; }
+
+}  // namespace tokamak
