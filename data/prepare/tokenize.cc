@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
-#include "base/run_files.h"
 #include "base/strings.h"
 #include "data/dataset_writer.h"
 #include "data/prepare/stage_pool.h"
@@ -18,7 +17,6 @@ namespace {
 
 constexpr int64_t kBatchBytes = int64_t{1} << 20;
 constexpr size_t kBatchDocuments = 4096;
-constexpr const char* kTokenizerFile = run_files::kTokenizer;
 
 void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   const auto range = [](bool good, const std::string& what) {
@@ -95,11 +93,11 @@ DatasetWriter open_part(const std::string& directory, const Tokenizer& tokenizer
   make_directories(directory, Kind::kData);
   Manifest head;
   head.vocab_size = tokenizer.vocab_size();
-  head.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(), kTokenizerFile};
+  head.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(),
+                    tokenizer.copy_files(directory)};
   head.eos_id = tokenizer.eos_id();
   head.bos_id = options.begin == DocumentBegin::kBos ? tokenizer.bos_id() : -1;
   head.tool = options.tool;
-  write_text_atomically(directory + "/" + kTokenizerFile, read_text(tokenizer.path(), Kind::kData), Kind::kData);
   return {directory, std::move(head), options.shard_tokens};
 }
 

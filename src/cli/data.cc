@@ -40,7 +40,7 @@ class Tokenize : public Command {
     parser->add_option("--input", options_.inputs, "text: .txt and .jsonl files, or directories of them")
         ->required()
         ->type_name("PATH");
-    parser->add_option("--tokenizer", tokenizer_, "SentencePiece BPE model; its copy goes into the data set")
+    parser->add_option("--tokenizer", tokenizer_, "tokenizer.model, tokenizer.json, a directory of one, ...; its copy goes into the data set")
         ->required()
         ->type_name("FILE");
     parser->add_option("--output", options_.output, "data set to write; with --validation DIR/train and DIR/validation")

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLargestPart = int64_t{1} << 20;  // bytes of a .txt file that are one text
 
 // The texts of a file, or of all.
-struct Measured {
+struct MeasuredText {
   std::string name;
   TextSize size;
   std::vector<TokenCounts> counts;  // of each tokenizer
@@ -49,7 +49,7 @@ class Evaluate : public Command {
       tokenizers.push_back(load_tokenizer(path));
       meters.emplace_back(*tokenizers.back());
     }
-    const std::vector<Measured> files = measure(meters);
+    const std::vector<MeasuredText> files = measure(meters);
     if (json_) {
       print_json(files, tokenizers);
     } else {
@@ -60,13 +60,13 @@ class Evaluate : public Command {
 
  private:
   // Of each file, and at the end of all.
-  std::vector<Measured> measure(std::vector<EfficiencyMeter>& meters) const {
+  std::vector<MeasuredText> measure(std::vector<EfficiencyMeter>& meters) const {
     const StopSignal stop;
     const std::vector<TextFile> files = find_text_files(inputs_);
     int64_t bytes = 0;
     for (const TextFile& file : files) bytes += file.bytes;
-    std::vector<Measured> measured;
-    Measured total{"total", {}, std::vector<TokenCounts>(meters.size())};
+    std::vector<MeasuredText> measured;
+    MeasuredText total{"total", {}, std::vector<TokenCounts>(meters.size())};
     TextReader reader(files, kLargestPart);
     ProgressLines progress;
     for (Document document; reader.next(document);) {
@@ -89,10 +89,10 @@ class Evaluate : public Command {
     return measured;
   }
 
-  void print_table(const std::vector<Measured>& files) const {
+  void print_table(const std::vector<MeasuredText>& files) const {
     size_t width = 9;
     for (const std::string& path : paths_) width = std::max(width, printable(path).size());
-    for (const Measured& file : files) {
+    for (const MeasuredText& file : files) {
       std::cout << printable(file.name) << ": " << human_bytes(file.size.bytes) << ", "
                 << human_count(double(file.size.characters)) << " characters, "
                 << human_count(double(file.size.words)) << " words\n"
@@ -110,14 +110,14 @@ class Evaluate : public Command {
     }
   }
 
-  void print_json(const std::vector<Measured>& files, const std::vector<std::unique_ptr<Tokenizer>>& tokenizers) const {
+  void print_json(const std::vector<MeasuredText>& files, const std::vector<std::unique_ptr<Tokenizer>>& tokenizers) const {
     using Json = nlohmann::ordered_json;
     Json lists = {{"tokenizers", Json::array()}, {"files", Json::array()}};
     for (const auto& tokenizer : tokenizers) {
       lists["tokenizers"].push_back(
           {{"path", tokenizer->path()}, {"hash", tokenizer->hash()}, {"vocab_size", tokenizer->vocab_size()}});
     }
-    for (const Measured& file : files) {
+    for (const MeasuredText& file : files) {
       Json entry = {{"file", file.name},
                     {"bytes", file.size.bytes},
                     {"characters", file.size.characters},

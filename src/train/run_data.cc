@@ -44,7 +44,7 @@ RunData::RunData(const RunConfig& config, const RunTable& table)
          str("data.validation ", config.data.validation[0].path, " was made with tokenizer ",
              validation->tokenizer().hash, ", data.sources ", config.data.sources[0].path, " with ",
              train.tokenizer().hash),
-         "tokenize both with the same tokenizer.model");
+         "tokenize both with the same tokenizer");
   }
 }
 

@@ -23,9 +23,11 @@ void write_run_directory(const RunConfig& config, const std::string& config_text
   };
   write(run_files::kConfig, config_text);
   // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
-  const std::string tokenizer = data.dataset(0).directory() + "/" + data.tokenizer().file;
-  if (data.tokenizer().file.empty() || !exists(tokenizer)) return;
-  write(run_files::kTokenizer, read_text(tokenizer, Kind::kData));
+  const std::string& file = data.tokenizer().file;
+  const std::string tokenizer = data.dataset(0).directory() + "/" + file, copy = config.run.output_dir + "/" + file;
+  if (file.empty() || !exists(tokenizer)) return;
+  if (exists(copy) && read_text(copy, Kind::kData) == read_text(tokenizer, Kind::kData)) return;
+  load_tokenizer(tokenizer)->copy_files(config.run.output_dir);
 }
 
 void log_run(const RunConfig& config, const OpenRun& open, const BatchShape& shape, int ranks) {
