@@ -1,5 +1,6 @@
 #include "data/dataset_writer.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -25,11 +26,13 @@ DatasetWriter::DatasetWriter(std::string directory, Manifest head, int64_t shard
 }
 
 void DatasetWriter::append(std::span<const int32_t> document, int64_t text_bytes) {
-  for (const int32_t id : document) {
-    if (id < 0 || id >= manifest_.vocab_size) {
-      fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", id, "; the vocabulary has ",
-                            manifest_.vocab_size));
-    }
+  uint32_t largest = 0;
+  for (const int32_t id : document) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
+  if (!document.empty() && largest >= static_cast<uint64_t>(manifest_.vocab_size)) {
+    const auto bad = std::find_if(document.begin(), document.end(),
+                                  [&](int32_t id) { return id < 0 || id >= manifest_.vocab_size; });
+    fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", *bad, "; the vocabulary has ",
+                          manifest_.vocab_size));
   }
   if (shard_ && shard_->tokens() >= shard_tokens_) {
     manifest_.shards.push_back(shard_->finish());

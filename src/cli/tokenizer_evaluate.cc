@@ -68,13 +68,14 @@ class Evaluate : public Command {
     std::vector<MeasuredText> measured;
     MeasuredText total{"total", {}, std::vector<TokenCounts>(meters.size())};
     TextReader reader(files, kLargestPart);
+    TextParser parser(json_key_);
     ProgressLines progress;
     for (Document document; reader.next(document);) {
       expect_no_stop(stop);
       if (measured.empty() || measured.back().name != document.file->path) {
         measured.push_back({document.file->path, {}, std::vector<TokenCounts>(meters.size())});
       }
-      parse_text(document, json_key_);
+      parser.parse(document);
       const TextSize size = size_of_text(document.text);
       measured.back().size += size;
       total.size += size;

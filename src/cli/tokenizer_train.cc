@@ -73,8 +73,9 @@ class WeightedTexts {
       if (bytes == 0) return false;
     }
     texts.clear();
+    TextParser parser(json_key_);
     for (auto& [document, times] : documents) {
-      parse_text(document, json_key_);
+      parser.parse(document);
       texts.push_back({std::move(document.text), times});
     }
     return true;

@@ -38,7 +38,7 @@ Batch numbered(int64_t first, int64_t count) {
 
 std::vector<std::string> run_all(int64_t threads, Stages (*make)()) {
   StagePool pool(make, threads);
-  for (int64_t b = 0; b < 40; ++b) pool.submit(numbered(b * 10, 1 + b % 10));
+  for (int64_t b = 0; b < 40; ++b) pool.submit([=] { return numbered(b * 10, 1 + b % 10); });
   std::vector<std::string> out;
   while (pool.pending() > 0) {
     for (std::string& line : trace(pool.take())) out.push_back(std::move(line));
@@ -65,7 +65,7 @@ TEST_CASE("documents come back in order, changed or marked as dropped, for any n
 
 TEST_CASE("a stage's error arrives with its batch, after those before it") {
   StagePool pool(make_stages<Repeat>, 3);
-  for (const int64_t first : {100, 901, 300}) pool.submit(numbered(first, 5));
+  for (const int64_t first : {100, 901, 300}) pool.submit([=] { return numbered(first, 5); });
   CHECK(trace(pool.take()).front().starts_with("100:"));
   check_fails(Kind::kData, {"line 901"}, [&] { pool.take(); });
   CHECK(trace(pool.take()).front().starts_with("300:"));

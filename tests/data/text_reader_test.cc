@@ -153,6 +153,6 @@ TEST_CASE("inputs that cannot be meant are refused") {
   refused({dir.file("a.md")}, {dir.file("a.md"), ".txt and .jsonl"});
   refused({dir.file("empty")}, {"no .txt or .jsonl"});
   refused({dir.file("a.txt"), dir.path()}, {"twice", dir.file("a.txt")});
-  put(dir.file("b.jsonl.gz"), "x");
-  refused({dir.path()}, {dir.file("b.jsonl.gz"), "compressed"});
+  put(dir.file("b.jsonl.xz"), "x");
+  refused({dir.path()}, {dir.file("b.jsonl.xz"), "compressed", ".zst"});
 }

@@ -107,7 +107,7 @@ TEST_CASE("every document is there, in order, with its EOS token") {
 
 TEST_CASE("the number of threads does not change a byte") {
   const TempDir dir;
-  put(dir.file("in.jsonl"), jsonl(60'000));  // several batches
+  put(dir.file("in.jsonl"), jsonl(60'000));
   std::vector<std::string> ids;
   for (const int64_t threads : {1, 2, 7}) {
     TokenizeOptions options = options_for(dir, "in.jsonl");
@@ -115,6 +115,7 @@ TEST_CASE("the number of threads does not change a byte") {
     options.threads = threads;
     options.validation_fraction = 0.1;
     options.shard_tokens = 300'000;
+    options.batch_bytes = 500'000;
     TokenizeProgress last;
     int64_t calls = 0;
     const TokenizeReport report = tokenize(ByteTokenizer(), options, [&](const TokenizeProgress& p) {
