@@ -49,8 +49,8 @@ class Export : public Command {
             "hf: largest safetensors file, like 5GB or 500MB")
         ->default_str("5GB");
     parser->add_option("--tokenizer", tokenizer_,
-                       "SentencePiece model, directory of Hugging Face tokenizer files to copy, or none; default: the "
-                       "run's tokenizer.model");
+                       "tokenizer.model, tokenizer.json, directory of Hugging Face tokenizer files to copy, or none; "
+                       "default: the run's own");
     parser->add_flag("--bos", options_.add_bos, "the tokenizer prepends its BOS token, as `data tokenize --bos` did");
     parser
         ->add_option("DIR", directory_,

@@ -59,12 +59,10 @@ class Import : public Command {
 
  private:
   void warn_without_tokenizer() const {
-    const bool fast = exists(directory_ + "/tokenizer.json");
-    log::warning(
-        directory_, " has no tokenizer.model", fast ? ", only tokenizer.json" : "",
-        ": Tokamak reads only SentencePiece models, so it cannot tokenize or print text of this model. It can train on "
-        "ids from another tokenizer program; export with --tokenizer ",
-        directory_);
+    log::warning(directory_,
+                 " has no tokenizer.model and no tokenizer.json, so Tokamak cannot tokenize or print text of this "
+                 "model. It can train on ids from another tokenizer program; export with --tokenizer ",
+                 directory_);
   }
 
   std::string format_, directory_, out_;

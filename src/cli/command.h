@@ -30,6 +30,8 @@ CLI::App* add_command(CLI::App& parent, Commands& commands, const char* name, co
 void add_train(CLI::App& root, Commands& commands);
 void add_plan(CLI::App& root, Commands& commands);
 void add_tokenizer(CLI::App& root, Commands& commands);
+void add_tokenizer_train(CLI::App& tokenizer, Commands& commands);     // nested in `tokenizer`
+void add_tokenizer_evaluate(CLI::App& tokenizer, Commands& commands);  // nested in `tokenizer`, too
 void add_data(CLI::App& root, Commands& commands);
 void add_checkpoint(CLI::App& root, Commands& commands);
 void add_checkpoint_export(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`

@@ -24,9 +24,10 @@ class CheckpointSource final : public ModelSource {
   const RunConfig& config() const override { return config_; }
   std::string tokenizer_path() const override {
     const std::string run = parent_directory(parent_directory(reader_.directory()));
-    const std::string path = find_tokenizer(run);
+    std::string path = find_tokenizer(run);
     if (path.empty()) {
-      fail(Kind::kData, str("no ", run_files::at(run, run_files::kTokenizer)), "name the model with --tokenizer");
+      fail(Kind::kData, str("no ", run_files::at(run, run_files::kTokenizer), " and no tokenizer.json there"),
+           "name the model with --tokenizer");
     }
     return path;
   }
@@ -50,7 +51,7 @@ class HfSource final : public ModelSource {
   const RunConfig& config() const override { return config_; }
   std::string tokenizer_path() const override {
     if (!model_.tokenizer_path().empty()) return model_.tokenizer_path();
-    fail(Kind::kData, str(model_.directory(), " has no tokenizer.model: only SentencePiece models are read"),
+    fail(Kind::kData, str(model_.directory(), " has no tokenizer.model and no tokenizer.json"),
          "name one that tokenizes as this model expects with --tokenizer");
   }
   // Its tokenizer.model may be a conversion of the files that the model was trained with.
@@ -68,7 +69,7 @@ class HfSource final : public ModelSource {
 ModelOptions::ModelOptions(CLI::App* parser) {
   parser->add_option("--checkpoint", checkpoint,
                      "a checkpoint, or a directory of them, whose newest that verifies is used");
-  parser->add_option("--model", model, "a Hugging Face directory: config.json, safetensors, tokenizer.model");
+  parser->add_option("--model", model, "a Hugging Face directory: config.json, safetensors, tokenizer.model or .json");
   parser->add_option(
       "--tokenizer", tokenizer,
       "SentencePiece model, tokenizer.json or FILE.tiktoken#PRESET; default: that of the run or of the model");

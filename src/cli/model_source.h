@@ -18,7 +18,7 @@ class ModelSource {
   virtual ~ModelSource() = default;
   virtual const std::string& name() const = 0;     // its directory
   virtual const RunConfig& config() const = 0;     // model and precision; the rest if known
-  virtual std::string tokenizer_path() const = 0;  // of tokenizer.model; Error(kData) if there is none
+  virtual std::string tokenizer_path() const = 0;  // Error(kData) if there is none
   virtual std::string tokenizer_hash() const = 0;  // of the training's tokenizer; "": unknown
   virtual bool adds_bos() const = 0;               // whether texts begin with the BOS token; false if unknown
   virtual void fill(HostState& state) = 0;         // this rank's slices of the weights

@@ -10,15 +10,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/option_values.h"
 #include "config/units.h"
-#include "data/text/text_reader.h"
-#include "tokenizer/train.h"
 
 namespace tokamak::cli {
 
@@ -30,43 +26,6 @@ constexpr const char* kModelHelp =
 void add_model(CLI::App* parser, std::string& path) {
   parser->add_option("--model", path, kModelHelp)->required()->type_name("FILE");
 }
-
-class Train : public Command {
- public:
-  explicit Train(CLI::App* parser) {
-    parser->add_option("--input", inputs_, "text to train on: .txt, or .jsonl with a text in each line")
-        ->required()
-        ->type_name("PATH");
-    parser->add_option("--output", output_, "model file to write")->required()->type_name("FILE");
-    FieldOptions fields(parser);
-    options_.fields(fields);
-  }
-
-  int run() override {
-    log::info("training a tokenizer of ", options_.vocab_size, " pieces on ", join(inputs_, ", "));
-    const Stopwatch time;
-    const std::vector<TextFile> files = find_text_files(inputs_);
-    TextLines lines(files, options_.json_key);
-    const auto next = [&](std::string& line) { return lines.next(line); };
-    const TokenizerTrainReport report = train_tokenizer(next, options_, output_);
-    if (report.too_long > 0) {
-      log::warning("left out ", report.too_long, " of ", report.lines,
-                   " lines: longer than max_sentence_length=", options_.max_sentence_length, " bytes");
-    }
-    if (report.with_reserved > 0) {
-      log::warning("left out ", report.with_reserved, " of ", report.lines, " lines: they contain U+2585");
-    }
-    std::cout << output_ << ": " << options_.vocab_size << " pieces from " << human_count(double(report.lines))
-              << " lines (" << human_bytes(report.bytes) << ") in " << human_duration(time.seconds()) << ", hash "
-              << report.hash << "\n";
-    return 0;
-  }
-
- private:
-  TokenizerTrainOptions options_;
-  std::vector<std::string> inputs_;
-  std::string output_;
-};
 
 // Runs `line` on the words of the command line or, without any, on each line of standard input.
 template <class Line>
@@ -187,7 +146,8 @@ class InspectTokenizer : public Command {
 void add_tokenizer(CLI::App& root, Commands& commands) {
   CLI::App* group = root.add_subcommand("tokenizer", "train, try and inspect a tokenizer");
   group->require_subcommand(1);
-  add_command<Train>(*group, commands, "train", "train a SentencePiece BPE model on text");
+  add_tokenizer_train(*group, commands);
+  add_tokenizer_evaluate(*group, commands);
   add_command<Encode>(*group, commands, "encode", "text to token ids");
   add_command<Decode>(*group, commands, "decode", "token ids to text");
   add_command<InspectTokenizer>(*group, commands, "inspect", "print a tokenizer model's contents");

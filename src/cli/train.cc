@@ -124,7 +124,7 @@ class TrainCommand : public Command {
     const Manifest data = read_first_manifest(config);
     const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_of(directory, data);
     if (!tokenizer) {
-      fail(Kind::kConfig, str("training.evals: the data set ", directory, " has no tokenizer.model to read them with"));
+      fail(Kind::kConfig, str("training.evals: the data set ", directory, " has no tokenizer to read them with"));
     }
     return Evaluations(config.training.evals, *tokenizer,
                        {.context = config.data.sequence_length, .add_bos = data.bos_id >= 0});

@@ -4,27 +4,8 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "base/utf8.h"
 
 namespace tokamak {
-
-// Decoding starts at a token that was already shown, so the cost per token does not grow with the text.
-std::string Detokenizer::added() const {
-  const std::span<const int32_t> ids = std::span(ids_).subspan(from_);
-  const std::string before = tokenizer_->decode(ids.first(shown_ - from_)), all = tokenizer_->decode(ids);
-  return starts_with(all, before) ? all.substr(before.size()) : "";
-}
-
-std::string Detokenizer::next(int32_t id) {
-  ids_.push_back(id);
-  std::string text = added();
-  if (text.empty() || text.ends_with(kReplacementChar)) return "";  // bytes that are not yet a character
-  from_ = shown_;
-  shown_ = ids_.size();
-  return text;
-}
-
-std::string Detokenizer::rest() const { return added(); }
 
 std::string StopFilter::feed(std::string_view text) {
   if (stopped_) return "";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,22 +13,19 @@
 namespace tokamak {
 
 // The text of new tokens, decoded with the tokens before them: a piece loses its leading space only at the start of a
-// text. A character of several byte pieces is emitted with its last byte.
+// text. A character of several tokens is emitted with its last byte.
 class Detokenizer {
  public:
-  Detokenizer(const Tokenizer& tokenizer, std::vector<int32_t> context)
-      : tokenizer_(&tokenizer), ids_(std::move(context)), shown_(ids_.size()) {}
+  Detokenizer(const Tokenizer& tokenizer, const std::vector<int32_t>& context)
+      : decoder_(tokenizer.make_stream_decoder()) {
+    for (const int32_t id : context) decoder_->push(id);
+  }
 
-  std::string next(int32_t id);  // the text that this token adds
-  std::string rest() const;      // the text held back, at the end
+  std::string next(int32_t id) { return decoder_->push(id); }  // the text that this token adds
+  std::string rest() { return decoder_->finish(); }            // the text held back, at the end
 
  private:
-  std::string added() const;
-
-  const Tokenizer* tokenizer_;
-  std::vector<int32_t> ids_;
-  size_t from_ = 0;  // where decoding starts: a few tokens before the first that is not shown
-  size_t shown_;     // tokens whose text was emitted
+  std::unique_ptr<StreamDecoder> decoder_;
 };
 
 // Ends a text before the first stop string. If several stop strings end at the same place, the longest is cut off.

@@ -7,6 +7,7 @@
 #include "base/staged.h"
 #include "formats/gguf.h"
 #include "interop/export_hf.h"
+#include "interop/gguf_tokenizer.h"
 #include "model/rope_table.h"
 
 namespace tokamak {
@@ -96,51 +97,6 @@ void add_rope(const ModelConfig& model, const std::string& prefix, GgufKeys& key
   }
 }
 
-// Adds the model's rows beyond the tokenizer's pieces, under llama.cpp's name for padding.
-void add_vocabulary(const ModelProto& tokenizer, int64_t rows, GgufKeys& keys) {
-  constexpr float kScoreOfPadding = -10000;
-  std::vector<std::string> tokens;
-  std::vector<float> scores;
-  std::vector<int32_t> types;
-  for (const Piece& piece : tokenizer.pieces) {
-    tokens.push_back(piece.text);
-    scores.push_back(piece.score);
-    types.push_back(static_cast<int32_t>(piece.type));  // same numbering as SentencePiece
-  }
-  for (auto id = std::ssize(tokens); id < rows; ++id) {
-    tokens.push_back(str("[PAD", id, "]"));
-    scores.push_back(kScoreOfPadding);
-    types.push_back(static_cast<int32_t>(PieceType::kUnused));
-  }
-  keys.emplace_back("tokenizer.ggml.tokens", GgufArray(std::move(tokens)));
-  keys.emplace_back("tokenizer.ggml.scores", GgufArray(std::move(scores)));
-  keys.emplace_back("tokenizer.ggml.token_type", GgufArray(std::move(types)));
-}
-
-void add_tokenizer(const ExportSource& source, bool add_bos, GgufKeys& keys) {
-  if (!source.tokenizer.directory.empty()) {
-    fail(Kind::kConfig,
-         str("--tokenizer ", source.tokenizer.directory,
-             " is a directory; GGUF takes a SentencePiece "
-             "model"),
-         "name tokenizer.model, or none");
-  }
-  if (!source.tokenizer.model) {
-    keys.emplace_back("tokenizer.ggml.model", std::string("none"));
-    return;
-  }
-  const ModelProto& tokenizer = *source.tokenizer.model;
-  keys.emplace_back("tokenizer.ggml.model", std::string("llama"));
-  keys.emplace_back("tokenizer.ggml.pre", std::string("default"));
-  add_vocabulary(tokenizer, source.config.model.vocab_size, keys);
-  if (source.ids.bos) keys.emplace_back("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(*source.ids.bos));
-  if (source.ids.eos) keys.emplace_back("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(*source.ids.eos));
-  keys.emplace_back("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(tokenizer.unk_id));
-  keys.emplace_back("tokenizer.ggml.add_bos_token", add_bos && source.ids.bos.has_value());
-  keys.emplace_back("tokenizer.ggml.add_eos_token", false);
-  keys.emplace_back("tokenizer.ggml.add_space_prefix", tokenizer.normalizer.add_dummy_prefix);
-}
-
 // The divisors of the frequencies in llama.cpp.   (D/2)
 std::vector<float> rope_factors(const ModelConfig& model) {
   ModelConfig plain = model;
@@ -187,7 +143,7 @@ GgufKeys gguf_keys(const ExportSource& source, const ExportOptions& options) {
   count("attention.value_length", model.head_size());
   keys.emplace_back(prefix + "attention.layer_norm_rms_epsilon", static_cast<float>(model.rms_norm_eps));
   add_rope(model, prefix, keys);
-  add_tokenizer(source, options.add_bos, keys);
+  add_gguf_tokenizer(source, options.add_bos, keys);
   return keys;
 }
 

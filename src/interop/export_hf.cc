@@ -11,6 +11,8 @@
 #include "interop/hf_tokenizer.h"
 #include "interop/model_card.h"
 #include "model/parameters.h"
+#include "tokenizer/hf/hf_tokenizer.h"
+#include "tokenizer/sentencepiece.h"
 
 namespace tokamak {
 
@@ -49,14 +51,29 @@ void write_weights(ExportSource& source, const std::vector<ModelShard>& shards, 
   report.weight_files = std::ssize(shards);
 }
 
+// Its own files say what it does with BOS and EOS.
+void copy_tokenizer_json(const HfTokenizer& tokenizer, bool add_bos, const std::string& directory) {
+  if (tokenizer.spec().format != "tokenizer.json") {
+    fail(Kind::kConfig, str(tokenizer.path(), " is no tokenizer.json, which transformers needs"),
+         "name a directory of Hugging Face tokenizer files with --tokenizer, or none");
+  }
+  if (add_bos && !tokenizer.spec().begins_with_bos()) {
+    fail(Kind::kConfig, str("--bos: the post_processor of ", tokenizer.path(), " prepends no BOS token"),
+         "change that file, which the export copies");
+  }
+  tokenizer.copy_files(directory);
+}
+
 void write_tokenizer(const ExportSource& source, bool add_bos, const std::string& directory) {
   const ExportTokenizer& tokenizer = source.tokenizer;
-  if (tokenizer.model) {
-    write_file(run_files::at(directory, run_files::kTokenizer), read_text(tokenizer.model_path, Kind::kData));
+  if (const auto* model = dynamic_cast<const SentencePieceTokenizer*>(tokenizer.tokenizer.get())) {
+    model->copy_files(directory);
     const HfTokenizerOptions options{add_bos, source.config.model.max_position_embeddings};
-    for (const TokenizerFile& file : render_hf_tokenizer(*tokenizer.model, tokenizer.model_path, options)) {
+    for (const TokenizerFile& file : render_hf_tokenizer(model->proto(), model->path(), options)) {
       write_file(directory + "/" + file.name, file.text);
     }
+  } else if (const auto* json = dynamic_cast<const HfTokenizer*>(tokenizer.tokenizer.get())) {
+    copy_tokenizer_json(*json, add_bos, directory);
   }
   if (tokenizer.directory.empty()) return;
   for (const char* name : kTokenizerFiles) {

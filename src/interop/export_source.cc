@@ -7,7 +7,6 @@
 #include "config/load.h"
 #include "formats/json.h"
 #include "model/parameters.h"
-#include "tokenizer/sentencepiece.h"
 
 namespace tokamak {
 
@@ -26,10 +25,11 @@ void check_is_own_model(const CheckpointReader& reader, const ModelConfig& model
 }
 
 std::string own_tokenizer(const CheckpointReader& reader) {
-  const std::string path = run_files::at(run_directory(reader), run_files::kTokenizer);
-  if (!exists(path)) {
-    fail(Kind::kData, str("there is no ", path, " to export"),
-         "name one with --tokenizer: a SentencePiece model, a directory of Hugging Face tokenizer files, or none");
+  const std::string run = run_directory(reader);
+  std::string path = find_tokenizer(run);
+  if (path.empty()) {
+    fail(Kind::kData, str("there is no ", run_files::at(run, run_files::kTokenizer), " to export, and no tokenizer.json"),
+         "name one with --tokenizer: its file, a directory of Hugging Face tokenizer files, or none");
   }
   return path;
 }
@@ -56,15 +56,14 @@ ExportSource make_export_source(CheckpointReader reader, const std::string& toke
     return source;
   }
   const std::string path = tokenizer.empty() ? own_tokenizer(source.reader) : tokenizer;
-  const std::unique_ptr<SentencePieceTokenizer> model = load_sentencepiece(path);
+  std::unique_ptr<Tokenizer> model = load_tokenizer(path);
   const int64_t rows = source.config.model.vocab_size;
   if (model->vocab_size() > rows) {
     fail(Kind::kData, str(path, " has ", model->vocab_size(), " pieces, but the model's vocabulary has ", rows));
   }
   if (model->bos_id() >= 0) source.ids.bos = model->bos_id();
   if (model->eos_id() >= 0) source.ids.eos = model->eos_id();
-  source.tokenizer.model_path = path;
-  source.tokenizer.model = model->proto();
+  source.tokenizer.tokenizer = std::move(model);
   return source;
 }
 

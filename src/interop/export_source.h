@@ -2,21 +2,20 @@
 // the tokenizer to include.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "checkpoint/reader.h"
 #include "interop/hf_config.h"
-#include "tokenizer/model_proto.h"
+#include "tokenizer/tokenizer.h"
 #include "train/run_config.h"
 
 namespace tokamak {
 
-// The tokenizer of the export: a SentencePiece model, files to copy unchanged, or none.
+// The tokenizer of the export: one that we read, files to copy unchanged, or none.
 struct ExportTokenizer {
-  std::string model_path;           // path of a SentencePiece model; "" if there is none
-  std::optional<ModelProto> model;  // parsed and supported
-  std::string directory;            // of Hugging Face files to copy; "" if none
+  std::unique_ptr<Tokenizer> tokenizer;  // null: none that we read
+  std::string directory;                 // of Hugging Face files to copy; "" if none
 };
 
 struct ExportOptions {
@@ -41,7 +40,7 @@ struct ExportSource {
   std::string metrics_path() const;  // of the checkpoint's run
 };
 
-// `tokenizer`: a SentencePiece model, a directory of Hugging Face tokenizer files, "none", or "": the run's copy.
+// `tokenizer`: a tokenizer's file, a directory of Hugging Face tokenizer files, "none", or "": the run's copy.
 // Error(kData) if it is missing, or has more pieces than the model has rows.
 ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer);
 

@@ -13,6 +13,8 @@
 #include "formats/json.h"
 #include "interop/weight_stream.h"
 #include "model/parameters.h"
+#include "tokenizer/hf/tokenizer_json.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tokamak {
 
@@ -132,14 +134,19 @@ ReadParam HfModel::weights() const {
 
 std::string HfModel::tokenizer_path() const {
   const std::string path = run_files::at(directory_, run_files::kTokenizer);
-  return exists(path) ? path : "";
+  return exists(path) ? path : find_tokenizer(directory_);
 }
 
 bool HfModel::adds_bos() const {
   const std::string path = directory_ + "/tokenizer_config.json";
-  if (!exists(path)) return false;
-  const JsonDocument config = JsonDocument::read(path, Kind::kCheckpoint);
-  return config["add_bos_token"].truth_or(starts_with(config["tokenizer_class"].text_or(""), "LlamaTokenizer"));
+  bool is_llama = false;
+  if (exists(path)) {
+    const JsonDocument config = JsonDocument::read(path, Kind::kCheckpoint);
+    if (!config["add_bos_token"].is_missing()) return config["add_bos_token"].truth_or(false);
+    is_llama = starts_with(config["tokenizer_class"].text_or(""), "LlamaTokenizer");
+  }
+  const std::string file = tokenizer_path();
+  return file.ends_with("/tokenizer.json") ? read_tokenizer_json(file).begins_with_bos() : is_llama;
 }
 
 void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitSlices>& units) {

@@ -105,9 +105,9 @@ ImportReport import_hf(const HfModel& model, const ImportOptions& options, const
   const std::string tokenizer_path = model.tokenizer_path();
   std::string tokenizer_hash;
   if (!tokenizer_path.empty()) {
-    tokenizer_hash = load_tokenizer(tokenizer_path)->hash();
-    write_text_atomically(run_files::at(staged.staging(), run_files::kTokenizer),
-                          read_text(tokenizer_path, Kind::kData), Kind::kCheckpoint);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(tokenizer_path);
+    tokenizer_hash = tokenizer->hash();
+    tokenizer->copy_files(staged.staging());
     report.tokenizer = true;
   }
   const std::string store = run_files::at(staged.staging(), run_files::kCheckpoints);

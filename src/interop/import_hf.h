@@ -3,7 +3,7 @@
 //
 //   OUT/checkpoints/step-00000000/    the weights, f32; no moments (they start at zero), no position in any data
 //   OUT/config.yaml                   a whole config with the model's section; the user sets data and training
-//   OUT/tokenizer.model               if the model has one
+//   OUT/tokenizer.model               if the model has one; or tokenizer.json and what belongs to it
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ImportReport {
   RunConfig config;        // as written
   int64_t parameters = 0;  //
   int64_t bytes = 0;       // of the checkpoint's files
-  bool tokenizer = false;  // whether there was a tokenizer.model
+  bool tokenizer = false;  // whether the model has one
 };
 
 // Writes the directory `out` atomically. It must not exist, or must be empty.

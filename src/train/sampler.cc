@@ -69,7 +69,7 @@ std::vector<FieldError> find_sample_problems(const RunConfig& config) {
   FieldChecks checks;
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_of(directory, data);
   if (!checks.require(tokenizer != nullptr, "training.samples.prompts", shown(options.prompts[0]),
-                      str("needs a tokenizer, and the data set ", directory, " has no tokenizer.model"),
+                      str("needs a tokenizer, and the data set ", directory, " has none"),
                       "tokenize the data with `tokamak data tokenize`, or leave the prompts out")) {
     return checks.take();
   }

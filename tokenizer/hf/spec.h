@@ -103,6 +103,8 @@ struct TokenizerSpec {
   std::vector<std::string> files;    // what lies beside the file and belongs to it, by name
   std::vector<std::string> remarks;  // what the file holds that has no effect on ids here
 
+  bool begins_with_bos() const { return bos_id >= 0 && !prefix_ids.empty() && prefix_ids[0] == bos_id; }
+  bool ends_with_eos() const { return eos_id >= 0 && !suffix_ids.empty() && suffix_ids.back() == eos_id; }
   int64_t vocab_size() const {  // 1 + the largest id
     int64_t size = model.pieces.ids();
     for (const AddedToken& token : added) size = token.id >= size ? token.id + int64_t{1} : size;
