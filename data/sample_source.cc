@@ -1,10 +1,12 @@
 #include "data/sample_source.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/printable.h"
-#include "base/rng.h"
-#include "data/permutation.h"
+#include "data/mixture.h"
+#include "data/order/window_order.h"
 #include "formats/parse_json.h"
 
 namespace tokamak {
@@ -14,15 +16,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kStateVersion = 1;
-
-// Everything except the seed that determines the tokens of sample k.
-Json identity(const SampleSource& source, const Mixture& mixture, SampleOrder order) {
-  Json sources = Json::array();
-  for (int64_t i = 0; i < source.sources(); ++i) {
-    sources.push_back({{"dataset", source.dataset(i).id()}, {"parts", mixture.parts()[i]}});
-  }
-  return {{"sources", sources}, {"order", enum_name(order)}, {"sequence_length", source.sequence_length()}};
-}
 
 }  // namespace
 
@@ -43,14 +36,14 @@ SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOpt
     add(open_dataset(source.path, vocab_size, *files_));
     weights.push_back(source.weight);
   }
-  mix(weights);
+  arrange(weights);
 }
 
 SampleSource::SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
                            int64_t seed)
     : SampleSource(options, seed) {
   for (Dataset& dataset : datasets) add(std::move(dataset));
-  mix(weights);
+  arrange(weights);
 }
 
 void SampleSource::add(Dataset dataset) {
@@ -66,39 +59,48 @@ void SampleSource::add(Dataset dataset) {
     fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(),
                           " tokens; one sequence takes data.sequence_length + 1 = ", sequence_length_ + 1));
   }
-  windows_.push_back((dataset.tokens() - 1) / sequence_length_);
   datasets_.push_back(std::move(dataset));
 }
 
-void SampleSource::mix(std::span<const double> weights) {
+void SampleSource::arrange(std::span<const double> weights) {
   if (datasets_.empty()) fail(Kind::kConfig, "there is no data set to read: the list of sources is empty");
   std::vector<std::string> names;
   for (const Dataset& dataset : datasets_) names.push_back(dataset.directory());
-  mixture_ = std::make_unique<Mixture>(weights, names);
+  auto mixture = std::make_unique<Mixture>(weights, names);
+  parts_ = mixture->parts();
+  schedule_ = std::move(mixture);
+  for (int64_t i = 0; i < sources(); ++i) {
+    const EpochShuffle shuffle =
+        order_ == SampleOrder::kShuffled ? EpochShuffle::keyed(seed_, i) : EpochShuffle::none();
+    orders_.push_back(std::make_unique<WindowOrder>(dataset(i).tokens(), sequence_length_, shuffle));
+  }
 }
 
 void SampleSource::read(int64_t k, Sample& out) const {
   const int64_t T = sequence_length_;
-  const Mixture::Draw draw = mixture_->at(k);
-  const int64_t W = windows(draw.source);
-  int64_t window = draw.index % W;
-  if (order_ == SampleOrder::kShuffled) {
-    window = Permutation(W, permutation_key(draw.source, draw.index / W))(window);
-  }
+  const SourceSchedule::Draw draw = schedule_->at(k);
+  const SourceOrder& order = *orders_[draw.source];
   const Dataset& data = dataset(draw.source);
+  order.ranges(draw.index, out.ranges);
   out.tokens.resize(T + 1);
-  data.read(window * T, out.tokens);
-  out.document_starts.assign(1, 0);  // tokens before the window are not visible, even of the same document
-  data.document_starts(window * T, T, out.document_starts);
-  if (out.document_starts.size() > 1 && out.document_starts[1] == 0) {
-    out.document_starts.erase(out.document_starts.begin());
+  out.targets.resize(T);
+  out.document_starts.clear();
+  int64_t at = 0;
+  for (const TokenRange& range : out.ranges) {
+    TOKAMAK_CHECK(range.count > 0 && at + range.count <= T + 1, "sample ", k, ": ", range.count, " tokens at ", at);
+    data.read(range.first, std::span(out.tokens).subspan(at, range.count));
+    // Tokens before the range are not visible, even of the same document.
+    if (at < T) out.document_starts.push_back(static_cast<int32_t>(at));
+    if (order.kind() == RangeKind::kText) {
+      data.document_starts(range.first, T, out.document_starts);
+      if (out.document_starts.size() > 1 && out.document_starts[1] == 0) {
+        out.document_starts.erase(out.document_starts.begin());
+      }
+    }
+    at += range.count;
   }
-}
-
-uint64_t SampleSource::permutation_key(int64_t source, int64_t epoch) const {
-  uint64_t key = mix64(static_cast<uint64_t>(seed_) + 0x9e3779b97f4a7c15ull);
-  key = mix64(key ^ static_cast<uint64_t>(source));
-  return mix64(key + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(epoch + 1));
+  TOKAMAK_CHECK(at == T + 1, "sample ", k, " has ", at, " tokens");
+  std::copy(out.tokens.begin() + 1, out.tokens.end(), out.targets.begin());
 }
 
 int64_t SampleSource::tokens() const {
@@ -108,7 +110,7 @@ int64_t SampleSource::tokens() const {
 }
 
 double SampleSource::epochs(int64_t source, int64_t samples) const {
-  return static_cast<double>(mixture_->count(source, samples)) / static_cast<double>(windows(source));
+  return static_cast<double>(schedule_->count(source, samples)) / static_cast<double>(windows(source));
 }
 
 void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
@@ -117,14 +119,19 @@ void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
     if (epochs(i, samples) <= max_epochs) continue;
     fail(Kind::kConfig,
          str("the run would read data set ", dataset(i).directory(), " ", fixed(epochs(i, samples), 2),
-             " times: ", mixture_->count(i, samples), " of its ", samples, " samples, where one epoch has ", windows(i),
-             "; data.max_epochs is ", max_epochs),
+             " times: ", schedule_->count(i, samples), " of its ", samples, " samples, where one epoch has ",
+             windows(i), "; data.max_epochs is ", max_epochs),
          "train for fewer tokens, give the source a smaller weight, add data or raise data.max_epochs");
   }
 }
 
 std::string SampleSource::state_json(int64_t next_sample) const {
-  Json state = identity(*this, *mixture_, order_);
+  Json sources = Json::array();
+  for (int64_t i = 0; i < this->sources(); ++i) {
+    sources.push_back({{"dataset", dataset(i).id()}, {"parts", parts_[i]}});
+  }
+  // Everything that determines the tokens of sample k.
+  Json state = {{"sources", sources}, {"order", enum_name(order_)}, {"sequence_length", sequence_length_}};
   state["version"] = kStateVersion;
   state["tokenizer"] = tokenizer().hash;
   state["seed"] = seed_;
