@@ -51,10 +51,14 @@ void Dataset::document_starts(int64_t first, int64_t count, std::vector<int32_t>
   }
 }
 
+int64_t Dataset::sequences() const {
+  int64_t sum = 0;
+  for (const auto& store : stores_) sum += store->sequences();
+  return sum;
+}
+
 std::vector<int32_t> Dataset::sequence_lengths() const {
-  int64_t sequences = 0;
-  for (const auto& store : stores_) sequences += store->sequences();
-  std::vector<int32_t> lengths(sequences);
+  std::vector<int32_t> lengths(sequences());
   std::span<int32_t> rest = lengths;
   for (const auto& store : stores_) {
     const auto its = rest.first(store->sequences());

@@ -1,11 +1,17 @@
 #include "data/sample_source.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/printable.h"
+#include "base/process.h"
 #include "data/mixture.h"
+#include "data/order/megatron_blend.h"
+#include "data/order/megatron_order.h"
+#include "data/order/megatron_split.h"
 #include "data/order/window_order.h"
 #include "formats/parse_json.h"
 
@@ -20,30 +26,27 @@ constexpr int kStateVersion = 1;
 }  // namespace
 
 SampleSource::SampleSource(const DataOptions& options, int64_t seed)
-    : files_(std::make_unique<FilePool>()),
-      sequence_length_(options.sequence_length),
-      order_(options.order),
-      seed_(seed) {
+    : files_(std::make_unique<FilePool>()), options_(options), sequence_length_(options.sequence_length), seed_(seed) {
   if (sequence_length_ > 0) return;
   fail(Kind::kConfig, str("data.sequence_length is ", sequence_length_, "; it must be above zero"));
 }
 
 SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
-                           int64_t vocab_size)
+                           int64_t vocab_size, int64_t run_samples)
     : SampleSource(options, seed) {
   std::vector<double> weights;
   for (const SourceOptions& source : sources) {
     add(open_dataset(source.path, vocab_size, *files_));
     weights.push_back(source.weight);
   }
-  arrange(weights);
+  arrange(weights, run_samples);
 }
 
 SampleSource::SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
-                           int64_t seed)
+                           int64_t seed, int64_t run_samples)
     : SampleSource(options, seed) {
   for (Dataset& dataset : datasets) add(std::move(dataset));
-  arrange(weights);
+  arrange(weights, run_samples);
 }
 
 void SampleSource::add(Dataset dataset) {
@@ -62,8 +65,12 @@ void SampleSource::add(Dataset dataset) {
   datasets_.push_back(std::move(dataset));
 }
 
-void SampleSource::arrange(std::span<const double> weights) {
+void SampleSource::arrange(std::span<const double> weights, int64_t run_samples) {
   if (datasets_.empty()) fail(Kind::kConfig, "there is no data set to read: the list of sources is empty");
+  if (options_.order == SampleOrder::kMegatron) {
+    const int64_t pinned = options_.megatron_samples;
+    return arrange_as_megatron(weights, pinned > 0 ? pinned : run_samples);
+  }
   std::vector<std::string> names;
   for (const Dataset& dataset : datasets_) names.push_back(dataset.directory());
   auto mixture = std::make_unique<Mixture>(weights, names);
@@ -71,8 +78,58 @@ void SampleSource::arrange(std::span<const double> weights) {
   schedule_ = std::move(mixture);
   for (int64_t i = 0; i < sources(); ++i) {
     const EpochShuffle shuffle =
-        order_ == SampleOrder::kShuffled ? EpochShuffle::keyed(seed_, i) : EpochShuffle::none();
+        options_.order == SampleOrder::kShuffled ? EpochShuffle::keyed(seed_, i) : EpochShuffle::none();
     orders_.push_back(std::make_unique<WindowOrder>(dataset(i).tokens(), sequence_length_, shuffle));
+  }
+}
+
+void SampleSource::arrange_as_megatron(std::span<const double> weights, int64_t samples) {
+  if (samples <= 0) fail(Kind::kConfig, "data.order is megatron, which depends on the samples of a run; here is none");
+  if (seed_ < 0 || seed_ > std::numeric_limits<uint32_t>::max()) {
+    fail(Kind::kConfig, str("run.seed is ", seed_, "; data.order megatron takes 0 to 2^32 - 1, as numpy does"));
+  }
+  for (int64_t i = 0; i < sources(); ++i) {
+    if (weights[i] > 0 && std::isfinite(weights[i])) continue;
+    fail(Kind::kConfig,
+         str("the weight of source ", dataset(i).directory(), " is ", weights[i], "; it must be above zero"));
+  }
+  // Megatron normalises the weights of a blend twice. A single source is not blended.
+  const bool blended = sources() > 1;
+  weights_ = megatron_normalized(weights);
+  megatron_samples_ = samples;
+  int64_t blend = 0;
+  int64_t bytes = 0;
+  std::vector<MegatronOrder::Options> built;
+  for (int64_t i = 0; i < sources(); ++i) {
+    blend += megatron_share(samples, weights_[i]);
+    built.push_back({.length = sequence_length_,
+                     .samples = blended ? megatron_share_with_surplus(samples, weights_[i]) : samples,
+                     .seed = static_cast<uint32_t>(seed_)});
+    bytes += MegatronOrder::planned_bytes(dataset(i).tokens(), dataset(i).sequences(), built.back());
+  }
+  if (blended) bytes += MegatronBlend::planned_bytes(blend);
+  if (const int64_t available = available_memory_bytes(); bytes > available) {
+    fail(Kind::kDevice,
+         str("data.order megatron needs ", human_bytes(bytes), " on each rank for the arrays of ", samples,
+             " samples, but ", human_bytes(available), " are available"),
+         "take data.order: shuffled, which has none, or fewer ranks on a node, or train for fewer tokens");
+  }
+  if (blended) {
+    schedule_ = std::make_unique<MegatronBlend>(megatron_normalized(weights_), blend);
+  } else {
+    schedule_ = std::make_unique<Mixture>(std::vector<double>{1.0}, std::vector<std::string>{dataset(0).directory()});
+  }
+  for (int64_t i = 0; i < sources(); ++i) {
+    const std::vector<int32_t> lengths = dataset(i).sequence_lengths();
+    const SequenceRange part = megatron_training_part(options_.megatron_split, std::ssize(lengths));
+    auto order = std::make_unique<MegatronOrder>(lengths, part, built[i]);
+    if (blended && schedule_->count(i, blend) > order->samples()) {
+      fail(Kind::kConfig,
+           str("the blend takes ", schedule_->count(i, blend), " samples of ", dataset(i).directory(),
+               ", which Megatron builds with ", order->samples(), " and then refuses"),
+           "change the weights or the number of samples");
+    }
+    orders_.push_back(std::move(order));
   }
 }
 
@@ -128,10 +185,15 @@ void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
 std::string SampleSource::state_json(int64_t next_sample) const {
   Json sources = Json::array();
   for (int64_t i = 0; i < this->sources(); ++i) {
-    sources.push_back({{"dataset", dataset(i).id()}, {"parts", parts_[i]}});
+    Json source = {{"dataset", dataset(i).id()}};
+    if (!parts_.empty()) source["parts"] = parts_[i];
+    sources.push_back(std::move(source));
   }
   // Everything that determines the tokens of sample k.
-  Json state = {{"sources", sources}, {"order", enum_name(order_)}, {"sequence_length", sequence_length_}};
+  Json state = {{"sources", sources}, {"order", enum_name(options_.order)}, {"sequence_length", sequence_length_}};
+  if (options_.order == SampleOrder::kMegatron) {
+    state["megatron"] = {{"samples", megatron_samples_}, {"split", options_.megatron_split}, {"weights", weights_}};
+  }
   state["version"] = kStateVersion;
   state["tokenizer"] = tokenizer().hash;
   state["seed"] = seed_;
@@ -165,10 +227,15 @@ int64_t SampleSource::restore(const std::string& state_json) const {
       const Json& is = mine.at("sources").at(i);
       check(str("data set in the place of ", path, " (source ", i, ", by its id)"), was.at("dataset"),
             is.at("dataset"));
-      check(str("share of samples from ", path, " (parts of the mixture's period)"), was.at("parts"), is.at("parts"));
+      check(str("share of samples from ", path, " (parts of the mixture's period)"), was.value("parts", Json()),
+            is.value("parts", Json()));
     }
     check("data.sequence_length", saved.at("sequence_length"), mine.at("sequence_length"));
     check("data.order", saved.at("order"), mine.at("order"));
+    check(
+        "number of samples, split or weights of data.order megatron (which decide its order; data.megatron_samples "
+        "keeps the number)",
+        saved.value("megatron", Json()), mine.value("megatron", Json()));
     check("run.seed", saved.at("seed"), mine.at("seed"));
     const auto next = whole_of<int64_t>(saved.at("next_sample"));
     if (next < 0) fail(Kind::kCheckpoint, str("the checkpoint's next sample is ", next));

@@ -27,11 +27,13 @@ struct Sample {
 class SampleSource {
  public:
   // Opens `sources` (options.sources or options.validation). Error(kData): a damaged or short data set, ids beyond
-  // vocab_size, two tokenizers. Error(kConfig): no sources, bad weights.
-  SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed, int64_t vocab_size);
+  // vocab_size, two tokenizers. Error(kConfig): no sources, bad weights. Only order: megatron depends on `run_samples`,
+  // the samples of the whole run; its arrays must fit into the memory that is available (Error(kDevice)).
+  SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed, int64_t vocab_size,
+               int64_t run_samples = 0);
   // As above, but with data sets that are already open, one for each weight.
-  SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
-               int64_t seed);
+  SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights, int64_t seed,
+               int64_t run_samples = 0);
 
   // Fills `out` with sample k >= 0. Thread-safe; allocates nothing if `out` is reused.
   void read(int64_t k, Sample& out) const;
@@ -56,15 +58,18 @@ class SampleSource {
  private:
   SampleSource(const DataOptions& options, int64_t seed);
   void add(Dataset dataset);
-  void arrange(std::span<const double> weights);
+  void arrange(std::span<const double> weights, int64_t run_samples);
+  void arrange_as_megatron(std::span<const double> weights, int64_t samples);
 
   std::unique_ptr<FilePool> files_;
   std::vector<Dataset> datasets_;
   std::vector<std::unique_ptr<SourceOrder>> orders_;  // of each source
   std::unique_ptr<SourceSchedule> schedule_;
-  std::vector<int64_t> parts_;  // of the mixture's period, for the state
+  std::vector<int64_t> parts_;   // of the mixture's period, for the state
+  std::vector<double> weights_;  // with order: megatron, likewise
+  int64_t megatron_samples_ = 0;
+  const DataOptions options_;
   int64_t sequence_length_;
-  SampleOrder order_;
   int64_t seed_;
 };
 
