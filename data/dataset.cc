@@ -44,15 +44,37 @@ void Dataset::read(int64_t first, std::span<int32_t> out) const {
   }
 }
 
-void Dataset::document_starts(int64_t first, int64_t count, std::vector<int32_t>& out) const {
+void Dataset::document_starts(int64_t first, int64_t count, std::vector<int32_t>& out, int64_t base) const {
   TOKAMAK_CHECK(first >= 0 && first + count <= tokens(), directory_, " ", first, " ", count);
   int64_t done = 0;
   for (size_t i = store_of(first); done < count; ++i) {
     const int64_t begin = first + done - starts_[i];
     const int64_t piece = std::min(count - done, stores_[i]->tokens() - begin);
-    stores_[i]->document_starts(begin, piece, done, out);
+    stores_[i]->document_starts(begin, piece, base + done, out);
     done += piece;
   }
+}
+
+int64_t Dataset::sequences() const {
+  int64_t sum = 0;
+  for (const auto& store : stores_) sum += store->sequences();
+  return sum;
+}
+
+std::vector<int32_t> Dataset::sequence_lengths() const {
+  std::vector<int32_t> lengths(sequences());
+  std::span<int32_t> rest = lengths;
+  for (const auto& store : stores_) {
+    const auto its = rest.first(store->sequences());
+    store->sequence_lengths(0, its);
+    rest = rest.subspan(its.size());
+    int64_t sum = 0;
+    for (const int32_t length : its) sum += length;
+    if (sum == store->tokens()) continue;
+    fail(Kind::kData,
+         str("the sequences of ", store->path(), " have ", sum, " tokens, the file has ", store->tokens()));
+  }
+  return lengths;
 }
 
 Dataset open_dataset(const SourceOptions& source, int64_t vocab_size, FilePool& pool) {

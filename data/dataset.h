@@ -28,8 +28,12 @@ class Dataset {
 
   // Tokens [first, first + out.size()), across stores if necessary. Thread-safe.
   void read(int64_t first, std::span<int32_t> out) const;
-  // Appends p - first for each position p in [first, first + count) at which a document begins, in ascending order.
-  void document_starts(int64_t first, int64_t count, std::vector<int32_t>& out) const;
+  // Appends base + p - first for each position p in [first, first + count) at which a document begins, in ascending
+  // order.
+  void document_starts(int64_t first, int64_t count, std::vector<int32_t>& out, int64_t base = 0) const;
+  int64_t sequences() const;
+  // The lengths of all sequences, in stored order. Error(kData) if they do not add up to tokens().
+  std::vector<int32_t> sequence_lengths() const;
 
  private:
   size_t store_of(int64_t token) const;

@@ -47,9 +47,9 @@ struct SourceOptions {
   }
 };
 
-enum class SampleOrder { kShuffled, kSequential };
+enum class SampleOrder { kShuffled, kSequential, kMegatron };
 inline const std::vector<std::string>& enum_names(SampleOrder) {
-  static const std::vector<std::string> names = {"shuffled", "sequential"};
+  static const std::vector<std::string> names = {"shuffled", "sequential", "megatron"};
   return names;
 }
 
@@ -59,6 +59,8 @@ struct DataOptions {
   std::vector<SourceOptions> validation;
   bool document_masking = true;
   SampleOrder order = SampleOrder::kShuffled;
+  std::string megatron_split;
+  int64_t megatron_samples = 0;
   double max_epochs = 0;
 
   template <class Visitor>
@@ -73,7 +75,11 @@ struct DataOptions {
       "costs FLOPs");
     v("order", order,
       "shuffled: a keyed permutation of all windows, new in each epoch; sequential: stored order, in which similar "
-      "documents follow each other");
+      "documents follow each other; megatron: the samples of Megatron-LM's GPTDataset and blend, held in arrays");
+    v("megatron_split", megatron_split,
+      "Megatron's --split for order: megatron, as in 969,30,1: trains on the first part of each source; empty: on all");
+    v("megatron_samples", megatron_samples,
+      "samples that order: megatron is built for, as another number changes the whole order; 0: those of this run");
     v("max_epochs", max_epochs,
       "refuse to start if a source would be repeated more often; repeated data teaches less each time; 0: no limit");
   }

@@ -115,6 +115,14 @@ void Shard::for_each_part(const std::function<void(const DocumentPart&)>& visit)
   }
 }
 
+void Shard::sequence_lengths(int64_t first, std::span<int32_t> out) const {
+  TOKAMAK_CHECK(first >= 0 && first + std::ssize(out) <= sequences(), prefix_, ": lengths from ", first);
+  files().idx.read_at(files().header.lengths_at() + 4 * first, std::as_writable_bytes(out));
+  const auto bad = std::find_if(out.begin(), out.end(), [](int32_t length) { return length < 0; });
+  if (bad == out.end()) return;
+  fail(Kind::kData, str("sequence ", first + (bad - out.begin()), " of ", prefix_, ".idx has length ", *bad));
+}
+
 void Shard::check_index() const {
   const auto& [bin, idx, header] = files();
   std::array<int64_t, kPointers> pointers;

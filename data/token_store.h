@@ -46,6 +46,12 @@ class TokenStore {
   // itself or the tokens. The default finds documents by document_starts(), which leaves out empty ones.
   virtual void for_each_part(const std::function<void(const DocumentPart&)>& visit) const;
 
+  // Megatron orders sequences. A document has one, unless the format says otherwise; they fill the store without gaps.
+  virtual int64_t sequences() const { return info_.documents; }
+  // The lengths of sequences [first, first + out.size()). Error(kData) if one is negative. A store without an index of
+  // lengths finds them by document_starts.
+  virtual void sequence_lengths(int64_t first, std::span<int32_t> out) const;
+
  private:
   virtual void read_ids(int64_t first, std::span<int32_t> out) const = 0;  // of a range within the store, not empty
 

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -30,6 +31,24 @@ class DatatroveStore final : public TokenFile {
       read_ends(std::max<int64_t>(document - 1, 0), document == 0 ? starts.subspan(1) : starts);
     };
     append_document_starts(info().documents, first, count, base, read, out);
+  }
+
+  void sequence_lengths(int64_t first, std::span<int32_t> out) const override {
+    std::vector<int64_t> ends;
+    int64_t begin = 0;
+    if (first > 0) read_ends(first - 1, std::span(&begin, 1));
+    for (int64_t done = 0; done < std::ssize(out);) {
+      ends.resize(std::min(kEndsAtOnce, std::ssize(out) - done));
+      read_ends(first + done, ends);
+      for (const int64_t end : ends) {
+        const int64_t length = end - begin;
+        if (length < 0 || length > std::numeric_limits<int32_t>::max()) {
+          fail(Kind::kData, str("document ", first + done, " of ", index_path_, " has ", length, " tokens"));
+        }
+        out[done++] = static_cast<int32_t>(length);
+        begin = end;
+      }
+    }
   }
 
   void for_each_part(const std::function<void(const DocumentPart&)>& visit) const override {

@@ -214,6 +214,14 @@ void MegatronStore::document_starts(int64_t first, int64_t count, int64_t base, 
   append_document_starts(info().documents, first, count, base, read, out);
 }
 
+void MegatronStore::sequence_lengths(int64_t first, std::span<int32_t> out) const {
+  const FilePool::Lease lease = pool().open(index_path_);
+  read_values(lease.file(), header_.lengths_at() + 4 * first, out);
+  const auto bad = std::find_if(out.begin(), out.end(), [](int32_t length) { return length < 0; });
+  if (bad == out.end()) return;
+  fail(Kind::kData, str("sequence ", first + (bad - out.begin()), " of ", index_path_, " has length ", *bad));
+}
+
 void MegatronStore::for_each_part(const std::function<void(const DocumentPart&)>& visit) const {
   const FilePool::Lease lease = pool().open(index_path_);
   const InputFile& idx = lease.file();

@@ -24,6 +24,8 @@ class MegatronStore final : public TokenFile {
 
   void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const override;
   void for_each_part(const std::function<void(const DocumentPart&)>& visit) const override;
+  int64_t sequences() const override { return header_.sequences; }
+  void sequence_lengths(int64_t first, std::span<int32_t> out) const override;
 
  private:
   struct Opened {
