@@ -25,20 +25,37 @@ DatasetWriter::DatasetWriter(std::string directory, Manifest head, int64_t shard
 }
 
 void DatasetWriter::append(std::span<const int32_t> document, int64_t text_bytes) {
-  for (const int32_t id : document) {
-    if (id < 0 || id >= manifest_.vocab_size) {
-      fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", id, "; the vocabulary has ",
-                            manifest_.vocab_size));
-    }
-  }
+  add(document);
+  end_document();
+  manifest_.text_bytes += text_bytes;
+}
+
+void DatasetWriter::open_shard() {
+  if (in_document_) return;
   if (shard_ && shard_->tokens() >= shard_tokens_) {
     manifest_.shards.push_back(shard_->finish());
     shard_.reset();
   }
   if (!shard_) shard_.emplace(directory_, shard_name(manifest_.shards.size()), manifest_.token_type);
-  shard_->append(document);
-  manifest_.text_bytes += text_bytes;
-  tokens_ += std::ssize(document);
+}
+
+void DatasetWriter::add(std::span<const int32_t> ids) {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= manifest_.vocab_size) {
+      fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", id, "; the vocabulary has ",
+                            manifest_.vocab_size));
+    }
+  }
+  open_shard();
+  in_document_ = true;
+  shard_->add(ids);
+  tokens_ += std::ssize(ids);
+}
+
+void DatasetWriter::end_document() {
+  open_shard();
+  in_document_ = false;
+  shard_->end_document();
   ++documents_;
 }
 

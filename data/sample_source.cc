@@ -36,7 +36,7 @@ SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOpt
     : SampleSource(options, seed) {
   std::vector<double> weights;
   for (const SourceOptions& source : sources) {
-    add(open_dataset(source.path, vocab_size, *files_));
+    add(open_dataset(source, vocab_size, *files_));
     weights.push_back(source.weight);
   }
   arrange(weights, run_samples);
@@ -56,7 +56,7 @@ void SampleSource::add(Dataset dataset) {
          str("the data sets were made with different tokenizers: ", datasets_.front().directory(), " with ",
              tokenizer().name, " (", tokenizer().hash, "), ", dataset.directory(), " with ", its.name, " (", its.hash,
              ")"),
-         "tokenize all sources with one tokenizer");
+         "tokenize all sources with one tokenizer; data.sources[i].tokenizer names that of another program's files");
   }
   if (dataset.tokens() < sequence_length_ + 1) {
     fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(),

@@ -48,12 +48,18 @@ ShardWriter::ShardWriter(const std::string& directory, const std::string& name, 
 }
 
 void ShardWriter::append(std::span<const int32_t> document) {
+  add(document);
+  end_document();
+}
+
+void ShardWriter::add(std::span<const int32_t> ids) {
   const int32_t limit = type_ == TokenType::kUint16 ? 65535 : std::numeric_limits<int32_t>::max();
-  if (document.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    fail(Kind::kData, str("document ", info_.documents, " of ", prefix_, " has ", document.size(),
-                          " tokens; an index can hold 2^31 - 1"));
+  document_tokens_ += std::ssize(ids);
+  if (document_tokens_ > std::numeric_limits<int32_t>::max()) {
+    fail(Kind::kData, str("document ", info_.documents, " of ", prefix_, " has ", document_tokens_,
+                          " tokens or more; an index can hold 2^31 - 1"));
   }
-  for (const int32_t id : document) {
+  for (const int32_t id : ids) {
     TOKAMAK_CHECK(id >= 0 && id <= limit, "token id ", id, " in a shard of ", token_type_name(type_));
     info_.max_token_id = std::max(info_.max_token_id, id);
     if (type_ == TokenType::kUint16) {
@@ -63,9 +69,13 @@ void ShardWriter::append(std::span<const int32_t> document) {
     }
     if (bin_buffer_.size() >= kBufferBytes) flush();
   }
-  put(length_buffer_, static_cast<int32_t>(document.size()));
+  info_.tokens += std::ssize(ids);
+}
+
+void ShardWriter::end_document() {
+  put(length_buffer_, static_cast<int32_t>(document_tokens_));
   if (length_buffer_.size() >= kBufferBytes) flush();
-  info_.tokens += std::ssize(document);
+  document_tokens_ = 0;
   ++info_.documents;
 }
 
@@ -105,7 +115,7 @@ void ShardWriter::write_index() {
     drain(kBufferBytes);
   };
 
-  const IndexHeader header{type_, info_.documents, info_.documents + 1};
+  const IndexHeader header{element_of(type_), info_.documents, info_.documents + 1};
   const auto head = encode_index_header(header);
   buffer.assign(head.begin(), head.end());
   const InputFile spool(lengths_.path(), Kind::kData);

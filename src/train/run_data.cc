@@ -1,6 +1,9 @@
 #include "train/run_data.h"
 
+#include <filesystem>
+
 #include "base/error.h"
+#include "data/stores/source.h"
 
 namespace tokamak {
 
@@ -26,11 +29,12 @@ int64_t samples_of(const RunTable& table) { return table.at(table.total_steps() 
 }  // namespace
 
 Manifest read_first_manifest(const RunConfig& config) {
-  return named("data.sources", [&] { return read_manifest(config.data.sources.at(0).path); });
+  return named("data.sources", [&] { return read_source_manifest(config.data.sources.at(0)); });
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data) {
-  return data.tokenizer.file.empty() ? nullptr : load_tokenizer(directory + "/" + data.tokenizer.file);
+  if (data.tokenizer.file.empty()) return nullptr;
+  return load_tokenizer((std::filesystem::path(directory) / data.tokenizer.file).string());  // it may be absolute
 }
 
 RunData::RunData(const RunConfig& config, const RunTable& table)
