@@ -47,8 +47,8 @@ class Dataset {
 };
 
 // The data set of a source (stores/source.h), for a model of `vocab_size` rows. `pool` must outlive the data set.
-// Error(kData) if the files are of no known format or damaged as far as opening sees, a file is missing or of a wrong
-// size, ids exceed the vocabulary, or nothing says where documents begin.
+// Error(kData) if the files are of no known format, or damaged as far as opening sees. Likewise if ids exceed the
+// vocabulary, or nothing says where documents begin.
 Dataset open_dataset(const SourceOptions& source, int64_t vocab_size, FilePool& pool);
 // One of ours, or any that needs no options.
 Dataset open_dataset(const std::string& path, int64_t vocab_size, FilePool& pool);

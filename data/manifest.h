@@ -17,8 +17,8 @@ inline constexpr const char* kDatasetManifest = "manifest.json";
 struct TokenizerIdentity {
   std::string name;  // for display
   std::string hash;  // XXH3-128 of the model file
-  // The model's copy in the data set's directory ("tokenizer.model"); "" if there is none. Of another program's files,
-  // the absolute path that the source names.
+  // The model's copy in the data set's directory ("tokenizer.model"); "" if there is none. For another program's
+  // files it is an absolute path.
   std::string file;
 
   bool operator==(const TokenizerIdentity&) const = default;

@@ -42,7 +42,7 @@ struct SourceOptions {
     v("tokenizer", tokenizer,
       "tokenizer of another program's files; without it the source has no samples and mixes only with its like");
     v("delimiter_id", delimiter_id,
-      "id between documents in files without an index of them; -1: the tokenizer's BOS for llmc, else its EOS");
+      "id between documents in files without an index of them; -1: the tokenizer's EOS, or for llmc its BOS or EOS");
     v("token_type", token_type, "type of the tokens in raw files, whose bytes do not say it; a wrong one reads noise");
   }
 };

@@ -14,7 +14,7 @@
 
 namespace tokamak {
 
-// Tokens [first, first + tokens) of a store, which continue its current document, or begin one after a part that `ends`.
+// Tokens [first, first + tokens) of a store. They continue the document of the part before, unless that one `ends`.
 struct DocumentPart {
   int64_t first = 0;
   int64_t tokens = 0;

@@ -1,5 +1,5 @@
-// Storage type of tokens in a shard of ours. The choice follows Megatron's optimal_dtype, so its readers agree. Our reader uses
-// the code in the index.
+// Storage type of tokens in a shard of ours. The choice follows Megatron's optimal_dtype, so its readers agree. Our
+// reader uses the code in the index.
 #pragma once
 
 #include <cstdint>

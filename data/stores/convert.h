@@ -32,7 +32,8 @@ struct ConvertReport {
   int64_t tokens = 0;
 };
 
-// `progress` is called after each part with the bytes of tokens read, and all bytes. It may throw, and nothing remains then.
+// `progress` is called after each part with the bytes of tokens read, and all bytes. It may throw; nothing remains
+// then.
 // Error(kConfig): the output needs the tokenizer (ours) or a delimiter (llm.c's), and neither source nor options have
 // it. Error(kData): damage, or ids that do not fit.
 ConvertReport convert(const ConvertOptions& options, const std::function<void(int64_t, int64_t)>& progress = {});

@@ -1,4 +1,4 @@
-// What the files of a source hold, read in one pass over them: the lengths of their documents, and every fault.
+// Passes over all files of a source: the lengths of its documents, and its faults.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ struct SourceReport : VerifyReport {
   int32_t largest_id = -1;
 };
 
-// Verifies a source of any format. Of ours, as verify_dataset(). Of others: every entry of the index, that documents
-// and tokens add up, and that all ids lie in the vocabulary, if it is known. Other formats have no checksums. Throws
+// Verifies a source of any format; ours by verify_dataset(). Checks every entry of an index, that documents and tokens
+// add up, and that all ids lie in the vocabulary, if it is known. Formats of others have no checksums. Throws
 // Error(kData) only if the files are of no known format.
 SourceReport verify_source(const SourceOptions& source, const std::function<void(int64_t, int64_t)>& progress = {});
 

@@ -18,8 +18,8 @@ enum class SequenceOrder { kContiguous, kAny };
 
 class MegatronStore final : public TokenFile {
  public:
-  // Error(kData) if the index or the .bin is no such file, their sizes do not fit, or a few places of the
-  // index show that the sequences are not contiguous. The rest of the index is checked where it is read, and by for_each_part().
+  // Error(kData) if the index or the .bin is no such file, their sizes do not fit, or a few places of the index show
+  // that the sequences are not contiguous. Reading checks the entries that it needs, and for_each_part() all.
   MegatronStore(const std::string& prefix, SequenceOrder order, FilePool& pool);
 
   void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const override;

@@ -19,7 +19,7 @@ namespace tokamak {
 
 namespace {
 
-// What `path` of a source may mean: a directory's files, one file, or the files whose paths begin with it.
+// The files that a source's path may mean: a directory's, itself, or those whose paths begin with it.
 struct Candidates {
   const SourceOptions& source;
   bool is_file = false;
@@ -193,29 +193,41 @@ Found find_format(const SourceOptions& source) {
        "leave format out to have it detected");
 }
 
-int32_t delimiter_of(const SourceOptions& source, SourceFormat format, const Tokenizer* tokenizer) {
-  if (source.delimiter_id >= 0) {
-    const int64_t end = tokenizer == nullptr ? std::numeric_limits<int32_t>::max() : tokenizer->vocab_size();
-    if (source.delimiter_id < end) return static_cast<int32_t>(source.delimiter_id);
-    fail(Kind::kConfig, str("delimiter_id of ", source.path, " is ", source.delimiter_id, "; ids end below ", end));
-  }
+int32_t given_delimiter(const SourceOptions& source, const Tokenizer* tokenizer) {
+  const int64_t end = tokenizer == nullptr ? std::numeric_limits<int32_t>::max() : tokenizer->vocab_size();
+  if (source.delimiter_id < end) return static_cast<int32_t>(source.delimiter_id);
+  fail(Kind::kConfig, str("delimiter_id of ", source.path, " is ", source.delimiter_id, "; ids end below ", end));
+}
+
+// The first of llm.c's files begins with the delimiter: BOS for Llama 3, EOS for others. -1: neither.
+int32_t first_of_llmc(const std::string& path, const Tokenizer& tokenizer) {
+  FilePool pool;
+  const std::unique_ptr<TokenStore> store = open_llmc(path, -1, pool);
+  int32_t first = -1;
+  if (store->tokens() > 0) store->read(0, tokenizer.vocab_size(), std::span(&first, 1));
+  return first == tokenizer.bos_id() || first == tokenizer.eos_id() ? first : -1;
+}
+
+int32_t delimiter_of(const SourceOptions& source, const Found& found, const Tokenizer* tokenizer) {
+  if (source.delimiter_id >= 0) return given_delimiter(source, tokenizer);
   if (tokenizer == nullptr) return -1;
-  return format == SourceFormat::kLlmc && tokenizer->bos_id() >= 0 ? tokenizer->bos_id() : tokenizer->eos_id();
+  return found.entry.format == SourceFormat::kLlmc ? first_of_llmc(found.paths[0], *tokenizer) : tokenizer->eos_id();
 }
 
 // The manifest, and the delimiter of its documents.
-Manifest manifest_of(const SourceOptions& source, SourceFormat format, int32_t& delimiter) {
+Manifest manifest_of(const SourceOptions& source, const Found& found, int32_t& delimiter) {
   std::unique_ptr<Tokenizer> tokenizer;
   if (!source.tokenizer.empty()) tokenizer = load_tokenizer(source.tokenizer);
-  if (format == SourceFormat::kTokamak) {
+  if (found.entry.format == SourceFormat::kTokamak) {
     Manifest manifest = read_manifest(source.path);
     if (tokenizer) expect_tokenizer_of(source.path, manifest.tokenizer.hash, *tokenizer);
     return manifest;
   }
   Manifest manifest;
   manifest.tokenizer.name = "unknown";
-  delimiter = delimiter_of(source, format, tokenizer.get());
-  if (format == SourceFormat::kLlmc) manifest.bos_id = delimiter;
+  delimiter = delimiter_of(source, found, tokenizer.get());
+  const bool begins = found.entry.format == SourceFormat::kLlmc && (!tokenizer || delimiter == tokenizer->bos_id());
+  if (begins) manifest.bos_id = delimiter;
   if (!tokenizer) return manifest;
   const std::filesystem::path path = std::filesystem::absolute(source.tokenizer);
   manifest.tokenizer = {path.filename().string(), tokenizer->hash(), path.string()};
@@ -229,13 +241,13 @@ SourceFormat detect_format(const SourceOptions& source) { return find_format(sou
 
 Manifest read_source_manifest(const SourceOptions& source) {
   int32_t delimiter = -1;
-  return manifest_of(source, detect_format(source), delimiter);
+  return manifest_of(source, find_format(source), delimiter);
 }
 
 OpenSource open_source(const SourceOptions& source, FilePool& pool, SequenceOrder order) {
   const Found found = find_format(source);
   StoreOptions options{order, source.token_type};
-  OpenSource out{found.entry.format, manifest_of(source, found.entry.format, options.delimiter), {}};
+  OpenSource out{found.entry.format, manifest_of(source, found, options.delimiter), {}};
   if (out.format == SourceFormat::kTokamak) {
     for (const ShardInfo& info : out.manifest.shards) {
       out.stores.push_back(std::make_unique<Shard>(source.path, info, out.manifest.token_type, pool));

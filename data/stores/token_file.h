@@ -1,5 +1,5 @@
-// Tokens of any integer type in a file, from a byte offset on, and a file's identity. Reads by pread: damage and failing
-// disks are errors with file, offset and values.
+// Tokens of any integer type in a file, from a byte offset on, and a file's identity. Reads by pread: damage and
+// failing disks are errors with file, offset and values.
 #pragma once
 
 #include <cstdint>

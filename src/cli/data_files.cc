@@ -150,7 +150,7 @@ class InspectData : public Command {
     }
   }
 
-  // What other programs' files say without reading the tokens.
+  // Prints the facts of other programs' files that need no reading of tokens.
   static void print_files(const SourceOptions& source, const OpenSource& open) {
     const Manifest& m = open.manifest;
     const bool known = m.documents() > 0 || std::all_of(open.stores.begin(), open.stores.end(), [](const auto& store) {

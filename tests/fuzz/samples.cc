@@ -80,7 +80,7 @@ std::string megatron_sample() {
          packed_values<int64_t>({0, 1, 1, 3});
 }
 
-// Of a .ds of 16 bytes.
+// The index of a .ds of 16 bytes.
 std::string datatrove_sample() { return packed_values<uint64_t>({3, 3, 4, 8}); }
 
 std::string datatrove_metadata_sample() { return "HuggingFaceTB/SmolLM2|2\n8\n8 tokens"; }

@@ -157,6 +157,9 @@ def training(place):
     for to in copies:
         sources[to] = f"[{{path: {copies[to]}, format: auto, tokenizer: {tokenizer}}}]"
     losses = {}
+    llmc = tokamak("data", "inspect", copies["llmc"], "--tokenizer", tokenizer, "--lengths")
+    count = tokamak("data", "inspect", train).split("documents:   ")[1].split()[0]
+    assert f"lengths:     {count} documents" in llmc, (count, llmc)  # the delimiter is found
     for name, value in sources.items():
         place.train(name, 1, f"data.sources={value}", "training.max_steps=5")
         losses[name] = place.records(name)
