@@ -17,14 +17,16 @@ inline constexpr const char* kDatasetManifest = "manifest.json";
 struct TokenizerIdentity {
   std::string name;  // for display
   std::string hash;  // XXH3-128 of the model file
-  std::string file;  // the model's copy in the data set's directory ("tokenizer.model"); "" if there is none
+  // The model's copy in the data set's directory ("tokenizer.model"); "" if there is none. Of another program's files,
+  // the absolute path that the source names.
+  std::string file;
 
   bool operator==(const TokenizerIdentity&) const = default;
 };
 
 struct Manifest {
   TokenType token_type = TokenType::kUint16;
-  int64_t vocab_size = 0;
+  int64_t vocab_size = 0;  // 0: unknown, of another program's files
   TokenizerIdentity tokenizer;
   int32_t eos_id = -1;            // ends every document; -1: documents have no EOS token
   int32_t bos_id = -1;            // begins every document; -1: documents have no BOS token

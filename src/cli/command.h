@@ -31,6 +31,7 @@ void add_train(CLI::App& root, Commands& commands);
 void add_plan(CLI::App& root, Commands& commands);
 void add_tokenizer(CLI::App& root, Commands& commands);
 void add_data(CLI::App& root, Commands& commands);
+void add_data_files(CLI::App& data, Commands& commands);  // nested in `data`
 void add_checkpoint(CLI::App& root, Commands& commands);
 void add_checkpoint_export(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`
 void add_checkpoint_import(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`, too

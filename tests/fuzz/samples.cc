@@ -55,7 +55,7 @@ std::string tokenizer_sample() {
 }
 
 std::string index_header_sample() {
-  const auto bytes = encode_index_header({TokenType::kUint16, 3, 4});
+  const auto bytes = encode_index_header({TokenElement::kUint16, 3, 4});
   std::string text(bytes.size(), '\0');
   std::memcpy(text.data(), bytes.data(), bytes.size());
   return text + std::string(12 * 3 + 8 * 4, '\1');
