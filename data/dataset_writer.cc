@@ -1,5 +1,6 @@
 #include "data/dataset_writer.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/clock.h"
@@ -40,11 +41,13 @@ void DatasetWriter::open_shard() {
 }
 
 void DatasetWriter::add(std::span<const int32_t> ids) {
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= manifest_.vocab_size) {
-      fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", id, "; the vocabulary has ",
-                            manifest_.vocab_size));
-    }
+  uint32_t largest = 0;
+  for (const int32_t id : ids) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
+  if (!ids.empty() && largest >= static_cast<uint64_t>(manifest_.vocab_size)) {
+    const auto bad =
+        std::find_if(ids.begin(), ids.end(), [&](int32_t id) { return id < 0 || id >= manifest_.vocab_size; });
+    fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", *bad, "; the vocabulary has ",
+                          manifest_.vocab_size));
   }
   open_shard();
   in_document_ = true;

@@ -1,5 +1,6 @@
 #include "data/shard_writer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -42,6 +43,7 @@ ShardWriter::ShardWriter(const std::string& directory, const std::string& name, 
       type_(type),
       bin_(prefix_ + ".bin", Kind::kData),
       lengths_(prefix_ + ".lengths", Kind::kData),
+      bin_buffer_(kBufferBytes),
       bin_hasher_(kBinBlockBytes),
       idx_hasher_(kIdxBlockBytes) {
   info_.name = name;
@@ -59,16 +61,12 @@ void ShardWriter::add(std::span<const int32_t> ids) {
     fail(Kind::kData, str("document ", info_.documents, " of ", prefix_, " has ", document_tokens_,
                           " tokens or more; an index can hold 2^31 - 1"));
   }
-  for (const int32_t id : ids) {
-    TOKAMAK_CHECK(id >= 0 && id <= limit, "token id ", id, " in a shard of ", token_type_name(type_));
-    info_.max_token_id = std::max(info_.max_token_id, id);
-    if (type_ == TokenType::kUint16) {
-      put(bin_buffer_, static_cast<uint16_t>(id));
-    } else {
-      put(bin_buffer_, id);
-    }
-    if (bin_buffer_.size() >= kBufferBytes) flush();
-  }
+  uint32_t largest = 0;
+  for (const int32_t id : ids) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
+  TOKAMAK_CHECK(largest <= static_cast<uint32_t>(limit), "token id ", largest, " in a shard of ",
+                token_type_name(type_));
+  if (!ids.empty()) info_.max_token_id = std::max(info_.max_token_id, static_cast<int32_t>(largest));
+  put_ids(ids);
   info_.tokens += std::ssize(ids);
 }
 
@@ -79,10 +77,30 @@ void ShardWriter::end_document() {
   ++info_.documents;
 }
 
+void ShardWriter::put_ids(std::span<const int32_t> ids) {
+  const auto width = static_cast<size_t>(token_bytes(type_));
+  while (!ids.empty()) {
+    const size_t count = std::min(ids.size(), (kBufferBytes - bin_filled_) / width);
+    std::byte* out = bin_buffer_.data() + bin_filled_;
+    if (type_ == TokenType::kUint16) {
+      for (size_t i = 0; i < count; ++i) {
+        const auto narrow = static_cast<uint16_t>(ids[i]);
+        std::memcpy(out + 2 * i, &narrow, sizeof narrow);
+      }
+    } else {
+      std::memcpy(out, ids.data(), 4 * count);
+    }
+    bin_filled_ += width * count;
+    ids = ids.subspan(count);
+    if (bin_filled_ == kBufferBytes) flush();
+  }
+}
+
 void ShardWriter::flush() {
-  bin_hasher_.update(bin_buffer_);
-  bin_.write(bin_buffer_);
-  bin_buffer_.clear();
+  const auto bin = std::span(bin_buffer_).first(bin_filled_);
+  bin_hasher_.update(bin);
+  bin_.write(bin);
+  bin_filled_ = 0;
   lengths_.write(length_buffer_);
   length_buffer_.clear();
 }

@@ -38,6 +38,7 @@ class ShardWriter {
   int64_t tokens() const { return info_.tokens; }
 
  private:
+  void put_ids(std::span<const int32_t> ids);
   void flush();
   void write_index();
 
@@ -46,8 +47,9 @@ class ShardWriter {
   ShardInfo info_;
   int64_t document_tokens_ = 0;  // of the document that is not ended
   OutputFile bin_;
-  OutputFile lengths_;  // i32 for each document; removed by finish()
-  std::vector<std::byte> bin_buffer_;
+  OutputFile lengths_;                 // i32 for each document; removed by finish()
+  std::vector<std::byte> bin_buffer_;  // bytes to write, the first bin_filled_
+  size_t bin_filled_ = 0;
   std::vector<std::byte> length_buffer_;
   BlockHasher bin_hasher_;
   BlockHasher idx_hasher_;

@@ -10,14 +10,13 @@
 #include "base/strings.h"
 #include "data/dataset_writer.h"
 #include "data/prepare/stage_pool.h"
-#include "data/text/text_reader.h"
+#include "data/text/text_batches.h"
 
 namespace tokamak {
 
 namespace {
 
-constexpr int64_t kBatchBytes = int64_t{1} << 20;
-constexpr size_t kBatchDocuments = 4096;
+constexpr size_t kBytesPerToken = 4;  // of English, about
 constexpr const char* kTokenizerFile = run_files::kTokenizer;
 
 void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
@@ -62,25 +61,29 @@ void check_output(const std::string& path, Existing existing) {
 // Turns the bytes of a document into text. Drops texts of white space.
 class ParseStage final : public Stage {
  public:
-  explicit ParseStage(std::string json_key) : json_key_(std::move(json_key)) {}
+  explicit ParseStage(std::string json_key) : parser_(std::move(json_key)) {}
   bool run(Document& document) override {
-    parse_text(document, json_key_);
+    parser_.parse(document);
     return !trim(document.text).empty();
   }
 
  private:
-  std::string json_key_;
+  TextParser parser_;
 };
 
-// Turns text into ids, with BOS before and EOS after. If bos_id is -1, there is no BOS.
+// Turns text into ids, with BOS before and EOS after. If bos_id is -1, there is no BOS. Frees the text, so that the
+// thread's next document takes the same memory, which its cache holds.
 class EncodeStage final : public Stage {
  public:
   EncodeStage(const Tokenizer& tokenizer, int32_t bos_id)
       : encoder_(tokenizer.make_encoder()), bos_id_(bos_id), eos_id_(tokenizer.eos_id()) {}
   bool run(Document& document) override {
+    document.text_bytes = std::ssize(document.text);
+    document.ids.reserve(document.text.size() / kBytesPerToken + 2);
     if (bos_id_ >= 0) document.ids.push_back(bos_id_);
     encoder_->encode(document.text, document.ids);
     document.ids.push_back(eos_id_);
+    std::string().swap(document.text);
     return true;
   }
 
@@ -109,17 +112,6 @@ void check_part(const DatasetWriter& part, const char* name, const TokenizeOptio
        str("the ", name, " part would be empty: of ", documents, " documents a share of ", options.validation_fraction,
            " is held out, each by its number and seed ", options.seed),
        "hold out another share, take another seed, or cut .txt files into more documents: --max-document-bytes");
-}
-
-// The next batch; empty at the end.
-Batch read_batch(TextReader& reader) {
-  const int64_t begin = reader.bytes_read();
-  Batch batch;
-  Document document;
-  while (reader.bytes_read() - begin < kBatchBytes && batch.size() < kBatchDocuments && reader.next(document)) {
-    batch.push_back(std::move(document));
-  }
-  return batch;
 }
 
 }  // namespace
@@ -155,7 +147,7 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
   };
   const int64_t threads = options.threads > 0 ? options.threads : available_cores();
   StagePool pool(make_stages, threads);
-  TextReader reader(files, options.max_document_bytes);
+  TextBatches batches(files, options.max_document_bytes, options.batch_bytes);
   int64_t number = 0;  // number of the next document to write; includes dropped documents
   const auto note = [&](const Document& document) {
     if (!document.faults.any()) return;
@@ -172,14 +164,15 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
         continue;
       }
       ++report.documents;
-      (hold ? *validation : train).append(document.ids, std::ssize(document.text));
+      (hold ? *validation : train).append(document.ids, document.text_bytes);
     }
     const int64_t tokens = train.tokens() + (validation ? validation->tokens() : 0);
-    if (progress) progress({std::min(reader.bytes_read(), report.bytes), report.bytes, report.documents, tokens});
+    if (progress && !batch.empty())
+      progress({std::min(batches.bytes_read(), report.bytes), report.bytes, report.documents, tokens});
   };
   for (bool more = true; more;) {
-    Batch batch = read_batch(reader);
-    more = !batch.empty();
+    std::unique_ptr<DocumentReader> batch = batches.next();
+    more = batch != nullptr;
     if (more) pool.submit(std::move(batch));
     while (pool.pending() > (more ? 2 * threads + 2 : 0)) write(pool.take());
   }

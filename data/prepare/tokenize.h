@@ -18,7 +18,7 @@ namespace tokamak {
 enum class DocumentBegin { kNothing, kBos };
 
 struct TokenizeOptions {
-  std::vector<std::string> inputs;  // .txt and .jsonl files, or directories of them
+  std::vector<std::string> inputs;  // .txt and .jsonl files, plain, .gz or .zst, or directories of them
   std::string output;               // the data set; with a validation part: OUTPUT/train and OUTPUT/validation
   DocumentBegin begin = DocumentBegin::kNothing;
   Existing existing = Existing::kRefuse;  // what to do with a non-empty output directory
@@ -29,6 +29,7 @@ struct TokenizeOptions {
   int64_t max_document_bytes = 1 << 20;
   int64_t shard_tokens = 4'000'000'000;
   int64_t threads = 0;
+  int64_t batch_bytes = 2 << 20;  // of text that a thread processes at once; does not change the output
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -69,7 +70,7 @@ bool held_out(int64_t seed, int64_t number, double fraction);
 
 // Error(kData): unreadable text, a part without documents. Error(kConfig): options out of range, output directory in
 // use. Only a directory with a data set is ever replaced. After an error nothing is left at `output`. `progress` is
-// called after each batch of about a megabyte.
+// called after each batch of about `batch_bytes`.
 TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& options,
                         const std::function<void(const TokenizeProgress&)>& progress = {});
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "formats/compressed_stream.h"
 
 namespace tokamak {
 
@@ -16,17 +17,16 @@ namespace {
 namespace fs = std::filesystem;
 
 std::optional<TextFormat> format_of(const std::string& path) {
-  const std::string extension = fs::path(path).extension().string();
+  const std::string extension = fs::path(without_compression(path)).extension().string();
   if (extension == ".txt") return TextFormat::kPlain;
   if (extension == ".jsonl") return TextFormat::kJsonLines;
   return std::nullopt;
 }
 
-// "a.jsonl.gz" and the like are an error: skipping them silently would lose text.
-bool is_compressed_text(const std::string& path) {
+// "a.jsonl.xz" and the like are an error: skipping them silently would lose text.
+bool is_unreadable_text(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();
-  const bool compressed = extension == ".gz" || extension == ".zst" || extension == ".bz2" || extension == ".xz";
-  return compressed && format_of(fs::path(path).stem().string());
+  return (extension == ".bz2" || extension == ".xz") && format_of(fs::path(path).stem().string());
 }
 
 class Finder {
@@ -67,9 +67,9 @@ class Finder {
   }
 
   bool add_file(const std::string& path) {
-    if (is_compressed_text(path)) {
-      fail(Kind::kData, str("input ", path, " is compressed; only plain .txt and .jsonl can be read"),
-           "decompress it first, for example with gunzip or unzstd");
+    if (is_unreadable_text(path)) {
+      fail(Kind::kData, str("input ", path, " is compressed; .txt and .jsonl can be read plain, as .gz and as .zst"),
+           "decompress it first, for example with bunzip2 or unxz");
     }
     const std::optional<TextFormat> format = format_of(path);
     if (!format) return false;

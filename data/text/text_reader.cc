@@ -2,17 +2,19 @@
 
 #include <algorithm>
 
-#include "base/file.h"
 #include "base/lines.h"
 #include "base/printable.h"
+#include "base/strings.h"
 #include "base/utf8.h"
+#include "formats/compressed_stream.h"
 #include "formats/json.h"
+#include "formats/json_member.h"
 
 namespace tokamak {
 
 namespace {
 
-constexpr int64_t kReadBytes = int64_t{1} << 20;
+constexpr size_t kReadBytes = size_t{1} << 20;
 constexpr int64_t kLinesAtOnce = int64_t{1} << 20;  // bytes of a .txt file in memory, for TextLines
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -51,47 +53,51 @@ int64_t remove_carriage_returns(std::string& text) {
   return removed;
 }
 
-TextFaults faults_of(std::string_view text) {
-  TextFaults faults;
+int64_t nul_bytes_of(std::string_view text) {
+  const size_t first = text.find('\0');
+  return first == std::string_view::npos ? 0
+                                         : std::count(text.begin() + static_cast<ptrdiff_t>(first), text.end(), '\0');
+}
+
+int64_t invalid_bytes_of(std::string_view text) {
+  if (is_valid_utf8(text)) return 0;
+  int64_t invalid = 0;
   while (!text.empty()) {
     const Utf8Char c = decode_utf8(text);
-    faults.invalid_bytes += c.code == kInvalidUtf8 ? 1 : 0;
-    faults.nul_bytes += c.code == 0 ? 1 : 0;
-    text.remove_prefix(c.length);
+    invalid += c.code == kInvalidUtf8 ? 1 : 0;
+    text.remove_prefix(static_cast<size_t>(c.length));
   }
-  return faults;
+  return invalid;
 }
 
 class PlainTextReader final : public FileReader {
  public:
   PlainTextReader(const std::string& path, int64_t max_bytes)
-      : file_(path, Kind::kData), max_bytes_(static_cast<size_t>(max_bytes)) {
+      : stream_(open_stream(path, Kind::kData)), max_bytes_(static_cast<size_t>(max_bytes)) {
     if (fill() && buffer_.starts_with(kByteOrderMark)) at_ = scanned_ = kByteOrderMark.size();
   }
   bool next(Document& document) override;
+  int64_t file_position() const override { return stream_->file_position(); }
 
  private:
   bool fill();
 
-  InputFile file_;
+  std::unique_ptr<ByteStream> stream_;
   size_t max_bytes_;
   std::string buffer_;
   size_t at_ = 0;       // start of the next document in buffer_
   size_t scanned_ = 0;  // no form feed between at_ and here
-  int64_t offset_ = 0;  // file offset of the data after buffer_
 };
 
 bool PlainTextReader::fill() {
   buffer_.erase(0, at_);
   scanned_ -= at_;
   at_ = 0;
-  const int64_t count = std::min(kReadBytes, file_.size() - offset_);
-  if (count <= 0) return false;
   const size_t old = buffer_.size();
+  buffer_.resize(old + kReadBytes);
+  const int64_t count = stream_->read(std::as_writable_bytes(std::span(buffer_).subspan(old)));
   buffer_.resize(old + static_cast<size_t>(count));
-  file_.read_at(offset_, std::as_writable_bytes(std::span(buffer_).subspan(old)));
-  offset_ += count;
-  return true;
+  return count > 0;
 }
 
 bool PlainTextReader::next(Document& document) {
@@ -112,7 +118,7 @@ bool PlainTextReader::next(Document& document) {
     }
     scanned_ = buffer_.size();
     if (max_bytes_ == 0 && std::ssize(buffer_) - static_cast<int64_t>(at_) > kLongestLine) {
-      fail(Kind::kData, str(file_.path(), ": a document of more than ", human_bytes(kLongestLine)),
+      fail(Kind::kData, str(stream_->path(), ": a document of more than ", human_bytes(kLongestLine)),
            "form feeds separate the documents of a .txt file");
     }
     if (fill()) continue;
@@ -126,32 +132,22 @@ bool PlainTextReader::next(Document& document) {
 
 class JsonLinesReader final : public FileReader {
  public:
-  explicit JsonLinesReader(const std::string& path) : lines_(path) {}
+  explicit JsonLinesReader(const std::string& path) : lines_(open_stream(path, Kind::kData)) {}
   bool next(Document& document) override {
     if (!lines_.next(document.text)) return false;
     document.line = lines_.line_number();
-    if (document.line == 1 && document.text.starts_with(kByteOrderMark)) {
-      document.text.erase(0, kByteOrderMark.size());
-    }
+    if (document.line == 1) remove_byte_order_mark(document.text);
     return true;
   }
+  int64_t file_position() const override { return lines_.file_position(); }
 
  private:
   LineReader lines_;
 };
 
-std::unique_ptr<FileReader> open_text_file(const TextFile& file, int64_t max_document_bytes) {
-  switch (file.format) {
-    case TextFormat::kPlain:
-      return std::make_unique<PlainTextReader>(file.path, max_document_bytes);
-    case TextFormat::kJsonLines:
-      return std::make_unique<JsonLinesReader>(file.path);
-  }
-  TOKAMAK_UNREACHABLE(file.path);
-}
-
+// The reference for read_json_text(): slower, and with the errors.
 std::string json_text(const Document& document, const std::string& key) {
-  const JsonDocument json(document.text, {str(document.file->path, ":", document.line)}, JsonRules::kLenient);
+  const JsonDocument json(document.text, {place_of(document)}, JsonRules::kLenient);
   const JsonValue text = json[key];
   if (text.is_missing()) {
     text.refuse(
@@ -163,6 +159,22 @@ std::string json_text(const Document& document, const std::string& key) {
 
 }  // namespace
 
+void remove_byte_order_mark(std::string& text) {
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+}
+
+bool is_blank(const Document& document) { return trim(document.text).empty(); }
+
+std::unique_ptr<FileReader> open_text_file(const TextFile& file, int64_t max_document_bytes) {
+  switch (file.format) {
+    case TextFormat::kPlain:
+      return std::make_unique<PlainTextReader>(file.path, max_document_bytes);
+    case TextFormat::kJsonLines:
+      return std::make_unique<JsonLinesReader>(file.path);
+  }
+  TOKAMAK_UNREACHABLE(file.path);
+}
+
 TextReader::TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes)
     : files_(files), max_document_bytes_(max_document_bytes) {}
 
@@ -173,38 +185,43 @@ bool TextReader::next(Document& document) {
       file_ = open_text_file(files_[opened_++], max_document_bytes_);
     }
     document = {};
+    document.file = &files_[opened_ - 1];
     if (!file_->next(document)) {
       file_.reset();
+      bytes_done_ += files_[opened_ - 1].bytes;
       continue;
     }
-    bytes_read_ += std::ssize(document.text) + 1;
-    if (trim(document.text).empty()) continue;
-    document.file = &files_[opened_ - 1];
-    return true;
+    if (!is_blank(document)) return true;
   }
 }
 
-void parse_text(Document& document, const std::string& json_key) {
-  int64_t line_ends = 0;
+int64_t TextReader::bytes_read() const { return bytes_done_ + (file_ ? file_->file_position() : 0); }
+
+void TextParser::parse(Document& document) {
+  TextFaults& faults = document.faults;
   switch (document.file->format) {
     case TextFormat::kPlain:
-      line_ends = remove_carriage_returns(document.text);
+      faults.crlf_line_ends = remove_carriage_returns(document.text);
+      faults.invalid_bytes = invalid_bytes_of(document.text);
       break;
-    case TextFormat::kJsonLines:
-      document.text = json_text(document, json_key);
+    case TextFormat::kJsonLines:  // valid JSON has valid UTF-8 only
+      if (read_json_text(document.text, json_key_, text_)) {
+        document.text.swap(text_);
+      } else {
+        document.text = json_text(document, json_key_);
+      }
       break;
   }
-  document.faults = faults_of(document.text);
-  document.faults.crlf_line_ends = line_ends;
+  faults.nul_bytes = nul_bytes_of(document.text);
 }
 
 TextLines::TextLines(const std::vector<TextFile>& files, std::string json_key)
-    : reader_(files, kLinesAtOnce), json_key_(std::move(json_key)) {}
+    : reader_(files, kLinesAtOnce), parser_(std::move(json_key)) {}
 
 bool TextLines::next(std::string& line) {
   while (at_ >= document_.text.size()) {
     if (!reader_.next(document_)) return false;
-    parse_text(document_, json_key_);
+    parser_.parse(document_);
     at_ = 0;
   }
   const size_t end = std::min(document_.text.find('\n', at_), document_.text.size());

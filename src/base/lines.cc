@@ -1,6 +1,5 @@
 #include "base/lines.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/strings.h"
@@ -8,13 +7,11 @@
 namespace tokamak {
 
 bool LineReader::fill() {
-  constexpr int64_t kBlock = int64_t{1} << 20;  // bytes
-  const int64_t length = std::min(kBlock, file_.size() - offset_);
-  block_.resize(length);
-  file_.read_at(offset_, std::as_writable_bytes(std::span(block_.data(), block_.size())));
-  offset_ += length;
+  constexpr size_t kBlock = size_t{256} << 10;  // bytes; they stay in a core's cache
+  block_.resize(kBlock);
+  block_.resize(static_cast<size_t>(stream_->read(std::as_writable_bytes(std::span(block_.data(), block_.size())))));
   at_ = 0;
-  return length > 0;
+  return !block_.empty();
 }
 
 bool LineReader::next(std::string& line, int64_t most) {

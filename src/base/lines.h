@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
-#include "base/file.h"
+#include "base/byte_stream.h"
 
 namespace tokamak {
 
@@ -13,21 +15,22 @@ constexpr int64_t kLongestLine = int64_t{256} << 20;  // bytes
 
 class LineReader {
  public:
-  explicit LineReader(std::string path) : file_(std::move(path), Kind::kData) {}
+  explicit LineReader(std::string path) : LineReader(std::make_unique<FileStream>(std::move(path), Kind::kData)) {}
+  explicit LineReader(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
 
   // False at the end of the file. Error(kData) if a line is longer than `most` bytes: a sparse file of NULs is one
   // line.
   bool next(std::string& line, int64_t most = kLongestLine);
   int64_t line_number() const { return line_number_; }  // number of the line last read, from 1
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return stream_->path(); }
+  int64_t file_position() const { return stream_->file_position(); }
 
  private:
   bool fill();
 
-  InputFile file_;
+  std::unique_ptr<ByteStream> stream_;
   std::string block_;
-  size_t at_ = 0;       // the next line begins here in block_
-  int64_t offset_ = 0;  // where in the file the next block begins
+  size_t at_ = 0;  // the next line begins here in block_
   int64_t line_number_ = 0;
 };
 

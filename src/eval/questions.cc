@@ -6,6 +6,7 @@
 #include "base/lines.h"
 #include "base/strings.h"
 #include "eval/python_text.h"
+#include "formats/compressed_stream.h"
 #include "formats/json.h"
 
 namespace tokamak {
@@ -121,7 +122,7 @@ Question read_question(EvalKind kind, const JsonDocument& record) {
 
 std::vector<Question> read_questions(const EvalOptions& options) {
   std::vector<Question> questions;
-  LineReader reader(options.path);
+  LineReader reader(open_stream(options.path, Kind::kData));
   std::string line;
   while (reader.next(line)) {
     if (trim(line).empty()) continue;
