@@ -26,22 +26,39 @@ DatasetWriter::DatasetWriter(std::string directory, Manifest head, int64_t shard
 }
 
 void DatasetWriter::append(std::span<const int32_t> document, int64_t text_bytes) {
-  uint32_t largest = 0;
-  for (const int32_t id : document) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
-  if (!document.empty() && largest >= static_cast<uint64_t>(manifest_.vocab_size)) {
-    const auto bad = std::find_if(document.begin(), document.end(),
-                                  [&](int32_t id) { return id < 0 || id >= manifest_.vocab_size; });
-    fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", *bad, "; the vocabulary has ",
-                          manifest_.vocab_size));
-  }
+  add(document);
+  end_document();
+  manifest_.text_bytes += text_bytes;
+}
+
+void DatasetWriter::open_shard() {
+  if (in_document_) return;
   if (shard_ && shard_->tokens() >= shard_tokens_) {
     manifest_.shards.push_back(shard_->finish());
     shard_.reset();
   }
   if (!shard_) shard_.emplace(directory_, shard_name(manifest_.shards.size()), manifest_.token_type);
-  shard_->append(document);
-  manifest_.text_bytes += text_bytes;
-  tokens_ += std::ssize(document);
+}
+
+void DatasetWriter::add(std::span<const int32_t> ids) {
+  uint32_t largest = 0;
+  for (const int32_t id : ids) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
+  if (!ids.empty() && largest >= static_cast<uint64_t>(manifest_.vocab_size)) {
+    const auto bad =
+        std::find_if(ids.begin(), ids.end(), [&](int32_t id) { return id < 0 || id >= manifest_.vocab_size; });
+    fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", *bad, "; the vocabulary has ",
+                          manifest_.vocab_size));
+  }
+  open_shard();
+  in_document_ = true;
+  shard_->add(ids);
+  tokens_ += std::ssize(ids);
+}
+
+void DatasetWriter::end_document() {
+  open_shard();
+  in_document_ = false;
+  shard_->end_document();
   ++documents_;
 }
 

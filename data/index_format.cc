@@ -20,6 +20,25 @@ T load(std::span<const std::byte> bytes, size_t offset) {
   return value;
 }
 
+TokenElement element_of_code(int code, const std::string& path) {
+  switch (code) {
+    case 1:
+      return TokenElement::kUint8;
+    case 2:
+      return TokenElement::kInt8;
+    case 3:
+      return TokenElement::kInt16;
+    case 4:
+      return TokenElement::kInt32;
+    case 5:
+      return TokenElement::kInt64;
+    case 8:
+      return TokenElement::kUint16;
+  }
+  fail(Kind::kData, str(path, " has token type code ", code, code == 6 || code == 7 ? " (floating-point numbers)" : "",
+                        "; only 1 to 5 and 8 hold token ids"));
+}
+
 }  // namespace
 
 std::array<std::byte, kIndexHeaderBytes> encode_index_header(const IndexHeader& header) {
@@ -29,7 +48,8 @@ std::array<std::byte, kIndexHeaderBytes> encode_index_header(const IndexHeader& 
   const auto entries = static_cast<uint64_t>(header.document_entries);
   std::memcpy(out.data(), kIndexMagic, 9);
   std::memcpy(out.data() + 9, &version, 8);
-  out[17] = static_cast<std::byte>(header.type);
+  TOKAMAK_CHECK(header.type == TokenElement::kUint16 || header.type == TokenElement::kInt32, element_name(header.type));
+  out[17] = std::byte{header.type == TokenElement::kUint16 ? uint8_t{8} : uint8_t{4}};
   std::memcpy(out.data() + 18, &sequences, 8);
   std::memcpy(out.data() + 26, &entries, 8);
   return out;
@@ -49,16 +69,13 @@ IndexHeader parse_index_header(std::span<const std::byte> head, int64_t file_byt
   if (const auto version = load<uint64_t>(head, 9); version != 1) {
     fail(Kind::kData, str(path, " has version ", version, "; only version 1 is known"));
   }
-  const int code = static_cast<int>(head[17]);
-  if (code != static_cast<int>(TokenType::kUint16) && code != static_cast<int>(TokenType::kInt32)) {
-    fail(Kind::kData, str(path, " has token type code ", code, "; only 4 (int32) and 8 (uint16) hold token ids"));
-  }
+  const TokenElement type = element_of_code(static_cast<int>(head[17]), path);
   const auto sequences = load<uint64_t>(head, 18);
   const auto entries = load<uint64_t>(head, 26);
   if (sequences > kMaxEntries || entries > kMaxEntries) {
     fail(Kind::kData, str(path, " claims ", sequences, " sequences and ", entries, " document entries"));
   }
-  IndexHeader header{static_cast<TokenType>(code), static_cast<int64_t>(sequences), static_cast<int64_t>(entries)};
+  IndexHeader header{type, static_cast<int64_t>(sequences), static_cast<int64_t>(entries)};
   const int64_t plain = header.file_bytes();
   if (file_bytes != plain && file_bytes != plain + header.sequences) {
     fail(Kind::kData, str(path, " is ", file_bytes, " bytes long; ", sequences, " sequences and ", entries,

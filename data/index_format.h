@@ -3,7 +3,8 @@
 //   idx        := magic version type S D length[S] pointer[S] first[D]
 //   magic      := "MMIDIDX\0\0"                    9 bytes
 //   version    := u64 = 1
-//   type       := u8                               TokenType; Megatron also has 1 u8, 2 i8, 3 i16, 5 i64, 6 f64, 7 f32
+//   type       := u8                               1 u8, 2 i8, 3 i16, 4 i32, 5 i64, 8 u16; ours are 4 and 8. Refused: 6
+//                                                  f64, 7 f32
 //   S, D       := u64                              sequences; documents + 1
 //   length[i]  := i32                              tokens of sequence i; zero is legal
 //   pointer[i] := i64                              its byte offset in the .bin
@@ -19,20 +20,21 @@
 #include <span>
 #include <string>
 
-#include "data/token_type.h"
+#include "data/element_type.h"
 
 namespace tokamak {
 
 inline constexpr int64_t kIndexHeaderBytes = 34;
 
 struct IndexHeader {
-  TokenType type = TokenType::kUint16;
+  TokenElement type = TokenElement::kUint16;
   int64_t sequences = 0;         // S
   int64_t document_entries = 0;  // D
 
   int64_t lengths_at() const { return kIndexHeaderBytes; }
   int64_t pointers_at() const { return lengths_at() + 4 * sequences; }
   int64_t documents_at() const { return pointers_at() + 8 * sequences; }
+  int64_t modes_at() const { return file_bytes(); }  // of multimodal data only
   int64_t file_bytes() const { return documents_at() + 8 * document_entries; }
 };
 

@@ -88,7 +88,7 @@ void Loader::fill(int64_t number, MicroBatch& out) {
   for (int64_t b = 0; b < out.sequences; ++b) {
     source_.read(out.first_sample + b, sample_);
     std::copy(sample_.tokens.begin(), sample_.tokens.end() - 1, out.tokens.begin() + b * T);
-    std::copy(sample_.tokens.begin() + 1, sample_.tokens.end(), out.targets.begin() + b * T);
+    std::copy(sample_.targets.begin(), sample_.targets.end(), out.targets.begin() + b * T);
     if (!options_.document_masking) sample_.document_starts.assign(1, 0);
     for (const int32_t start : sample_.document_starts) out.cu_seqlens.push_back(static_cast<int32_t>(b * T) + start);
   }

@@ -18,7 +18,7 @@ struct MicroBatch {
   int64_t sequences = 0;           // B; the last micro-batch of a step is smaller if the slice is not a multiple of B
   int64_t length = 0;              // T
   std::vector<int32_t> tokens;     // (B, T)
-  std::vector<int32_t> targets;    // (B, T): the token after each
+  std::vector<int32_t> targets;    // (B, T): the token after each; -1: none, the loss ignores it
   std::vector<int32_t> positions;  // (B, T): from 0 in each segment
   // Attention does not cross segments. A segment is a document, or a sequence without document masking. Segment i
   // covers tokens [cu_seqlens[i], cu_seqlens[i + 1]) of the B T; there are at most B T of them.

@@ -104,6 +104,10 @@ Manifest manifest_from(const JsonValue& json) {
 
 }  // namespace
 
+std::string TokenizerIdentity::path_in(const std::string& directory) const {
+  return file.empty() ? "" : (std::filesystem::path(directory) / file).string();  // `file` itself if it is absolute
+}
+
 int64_t Manifest::tokens() const {
   int64_t sum = 0;
   for (const ShardInfo& s : shards) sum += s.tokens;

@@ -17,14 +17,17 @@ inline constexpr const char* kDatasetManifest = "manifest.json";
 struct TokenizerIdentity {
   std::string name;  // for display
   std::string hash;  // XXH3-128 of the model file
-  std::string file;  // the model's copy in the data set's directory ("tokenizer.model"); "" if there is none
+  // The model's copy in the data set's directory ("tokenizer.model"); "" if there is none. For another program's
+  // files it is an absolute path.
+  std::string file;
 
+  std::string path_in(const std::string& directory) const;  // of the model, for a data set at `directory`; "": none
   bool operator==(const TokenizerIdentity&) const = default;
 };
 
 struct Manifest {
   TokenType token_type = TokenType::kUint16;
-  int64_t vocab_size = 0;
+  int64_t vocab_size = 0;  // 0: unknown, of another program's files
   TokenizerIdentity tokenizer;
   int32_t eos_id = -1;            // ends every document; -1: documents have no EOS token
   int32_t bos_id = -1;            // begins every document; -1: documents have no BOS token

@@ -12,22 +12,19 @@
 #include <string>
 #include <vector>
 
+#include "data/order/source_schedule.h"
+
 namespace tokamak {
 
-class Mixture {
+class Mixture final : public SourceSchedule {
  public:
   static constexpr int64_t kMaxPeriod = int64_t{1} << 16;
-
-  struct Draw {
-    int64_t source;
-    int64_t index;  // among the samples of that source
-  };
 
   // Error(kConfig), naming names[i], if a weight is not positive, not finite, or too small a share to represent.
   Mixture(std::span<const double> weights, std::span<const std::string> names);
 
-  Draw at(int64_t k) const;                              // O(1)
-  int64_t count(int64_t source, int64_t samples) const;  // how many of samples [0, samples) come from `source`
+  Draw at(int64_t k) const override;  // O(1)
+  int64_t count(int64_t source, int64_t samples) const override;
   int64_t period() const { return period_; }
   const std::vector<int64_t>& parts() const { return parts_; }  // (sources), their sum is the period
 

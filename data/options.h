@@ -7,22 +7,49 @@
 
 namespace tokamak {
 
+// How the files of a source are read; docs/data.md describes each format.
+enum class SourceFormat { kAuto, kTokamak, kMegatron, kDatatrove, kLlmc, kOlmo, kMds, kJsonl };
+inline const std::vector<std::string>& enum_names(SourceFormat) {
+  static const std::vector<std::string> names = {"auto", "tokamak", "megatron", "datatrove",
+                                                 "llmc", "olmo",    "mds",      "jsonl"};
+  return names;
+}
+
+// The type of a token in a file. kAuto: the file says, or its names do.
+enum class TokenElement { kAuto, kUint8, kInt8, kUint16, kInt16, kUint32, kInt32, kUint64, kInt64 };
+inline const std::vector<std::string>& enum_names(TokenElement) {
+  static const std::vector<std::string> names = {"auto",   "uint8", "int8",   "uint16", "int16",
+                                                 "uint32", "int32", "uint64", "int64"};
+  return names;
+}
+
 struct SourceOptions {
   std::string path;
   double weight = 1.0;
+  SourceFormat format = SourceFormat::kAuto;
+  std::string tokenizer;
+  int64_t delimiter_id = -1;
+  TokenElement token_type = TokenElement::kAuto;
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("path", path, "directory of a tokenized data set (with manifest.json)");
+    v("path", path,
+      "tokenized data: a directory with manifest.json, or another program's files (a directory, file or prefix)");
     v("weight", weight,
       "sampling weight: the source supplies weight / (sum of weights) of the tokens; a larger share repeats its data "
       "sooner");
+    v("format", format, "format of the files; auto detects it, and an error names what does not fit");
+    v("tokenizer", tokenizer,
+      "tokenizer of another program's files; without it the source has no samples and mixes only with its like");
+    v("delimiter_id", delimiter_id,
+      "id between documents in files without an index of them; -1: the tokenizer's EOS, or for llmc its BOS or EOS");
+    v("token_type", token_type, "type of the tokens in raw files, whose bytes do not say it; a wrong one reads noise");
   }
 };
 
-enum class SampleOrder { kShuffled, kSequential };
+enum class SampleOrder { kShuffled, kSequential, kMegatron };
 inline const std::vector<std::string>& enum_names(SampleOrder) {
-  static const std::vector<std::string> names = {"shuffled", "sequential"};
+  static const std::vector<std::string> names = {"shuffled", "sequential", "megatron"};
   return names;
 }
 
@@ -32,6 +59,8 @@ struct DataOptions {
   std::vector<SourceOptions> validation;
   bool document_masking = true;
   SampleOrder order = SampleOrder::kShuffled;
+  std::string megatron_split;
+  int64_t megatron_samples = 0;
   double max_epochs = 0;
 
   template <class Visitor>
@@ -46,7 +75,11 @@ struct DataOptions {
       "costs FLOPs");
     v("order", order,
       "shuffled: a keyed permutation of all windows, new in each epoch; sequential: stored order, in which similar "
-      "documents follow each other");
+      "documents follow each other; megatron: the samples of Megatron-LM's GPTDataset and blend, held in arrays");
+    v("megatron_split", megatron_split,
+      "Megatron's --split for order: megatron, as in 969,30,1: trains on the first part of each source; empty: on all");
+    v("megatron_samples", megatron_samples,
+      "samples that order: megatron is built for, as another number changes the whole order; 0: those of this run");
     v("max_epochs", max_epochs,
       "refuse to start if a source would be repeated more often; repeated data teaches less each time; 0: no limit");
   }

@@ -1,10 +1,18 @@
 #include "data/sample_source.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/printable.h"
-#include "base/rng.h"
-#include "data/permutation.h"
+#include "base/process.h"
+#include "data/mixture.h"
+#include "data/order/megatron_blend.h"
+#include "data/order/megatron_order.h"
+#include "data/order/megatron_split.h"
+#include "data/order/window_order.h"
 #include "formats/parse_json.h"
 
 namespace tokamak {
@@ -15,42 +23,30 @@ using Json = nlohmann::json;
 
 constexpr int kStateVersion = 1;
 
-// Everything except the seed that determines the tokens of sample k.
-Json identity(const SampleSource& source, const Mixture& mixture, SampleOrder order) {
-  Json sources = Json::array();
-  for (int64_t i = 0; i < source.sources(); ++i) {
-    sources.push_back({{"dataset", source.dataset(i).id()}, {"parts", mixture.parts()[i]}});
-  }
-  return {{"sources", sources}, {"order", enum_name(order)}, {"sequence_length", source.sequence_length()}};
-}
-
 }  // namespace
 
 SampleSource::SampleSource(const DataOptions& options, int64_t seed)
-    : files_(std::make_unique<FilePool>()),
-      sequence_length_(options.sequence_length),
-      order_(options.order),
-      seed_(seed) {
+    : files_(std::make_unique<FilePool>()), options_(options), sequence_length_(options.sequence_length), seed_(seed) {
   if (sequence_length_ > 0) return;
   fail(Kind::kConfig, str("data.sequence_length is ", sequence_length_, "; it must be above zero"));
 }
 
 SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
-                           int64_t vocab_size)
+                           int64_t vocab_size, int64_t run_samples)
     : SampleSource(options, seed) {
   std::vector<double> weights;
   for (const SourceOptions& source : sources) {
-    add(open_dataset(source.path, vocab_size, *files_));
+    add(open_dataset(source, vocab_size, *files_));
     weights.push_back(source.weight);
   }
-  mix(weights);
+  arrange(weights, run_samples);
 }
 
 SampleSource::SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
-                           int64_t seed)
+                           int64_t seed, int64_t run_samples)
     : SampleSource(options, seed) {
   for (Dataset& dataset : datasets) add(std::move(dataset));
-  mix(weights);
+  arrange(weights, run_samples);
 }
 
 void SampleSource::add(Dataset dataset) {
@@ -60,45 +56,108 @@ void SampleSource::add(Dataset dataset) {
          str("the data sets were made with different tokenizers: ", datasets_.front().directory(), " with ",
              tokenizer().name, " (", tokenizer().hash, "), ", dataset.directory(), " with ", its.name, " (", its.hash,
              ")"),
-         "tokenize all sources with one tokenizer");
+         "tokenize all sources with one tokenizer; data.sources[i].tokenizer names that of another program's files");
   }
   if (dataset.tokens() < sequence_length_ + 1) {
     fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(),
                           " tokens; one sequence takes data.sequence_length + 1 = ", sequence_length_ + 1));
   }
-  windows_.push_back((dataset.tokens() - 1) / sequence_length_);
   datasets_.push_back(std::move(dataset));
 }
 
-void SampleSource::mix(std::span<const double> weights) {
+void SampleSource::arrange(std::span<const double> weights, int64_t run_samples) {
   if (datasets_.empty()) fail(Kind::kConfig, "there is no data set to read: the list of sources is empty");
+  if (options_.order == SampleOrder::kMegatron) {
+    const int64_t pinned = options_.megatron_samples;
+    return arrange_as_megatron(weights, pinned > 0 ? pinned : run_samples);
+  }
   std::vector<std::string> names;
   for (const Dataset& dataset : datasets_) names.push_back(dataset.directory());
-  mixture_ = std::make_unique<Mixture>(weights, names);
+  auto mixture = std::make_unique<Mixture>(weights, names);
+  parts_ = mixture->parts();
+  schedule_ = std::move(mixture);
+  for (int64_t i = 0; i < sources(); ++i) {
+    const EpochShuffle shuffle =
+        options_.order == SampleOrder::kShuffled ? EpochShuffle::keyed(seed_, i) : EpochShuffle::none();
+    orders_.push_back(std::make_unique<WindowOrder>(dataset(i).tokens(), sequence_length_, shuffle));
+  }
+}
+
+void SampleSource::arrange_as_megatron(std::span<const double> weights, int64_t samples) {
+  if (samples <= 0) fail(Kind::kConfig, "data.order is megatron, which depends on the samples of a run; here is none");
+  if (seed_ < 0 || seed_ > std::numeric_limits<uint32_t>::max()) {
+    fail(Kind::kConfig, str("run.seed is ", seed_, "; data.order megatron takes 0 to 2^32 - 1, as numpy does"));
+  }
+  for (int64_t i = 0; i < sources(); ++i) {
+    if (weights[i] > 0 && std::isfinite(weights[i])) continue;
+    fail(Kind::kConfig,
+         str("the weight of source ", dataset(i).directory(), " is ", weights[i], "; it must be above zero"));
+  }
+  // Megatron normalises the weights of a blend twice. A single source is not blended.
+  const bool blended = sources() > 1;
+  weights_ = megatron_normalized(weights);
+  megatron_samples_ = samples;
+  int64_t blend = 0;
+  int64_t bytes = 0;
+  std::vector<MegatronOrder::Options> built;
+  for (int64_t i = 0; i < sources(); ++i) {
+    blend += megatron_share(samples, weights_[i]);
+    built.push_back({.length = sequence_length_,
+                     .samples = blended ? megatron_share_with_surplus(samples, weights_[i]) : samples,
+                     .seed = static_cast<uint32_t>(seed_)});
+    bytes += MegatronOrder::planned_bytes(dataset(i).tokens(), dataset(i).sequences(), built.back());
+  }
+  if (blended) bytes += MegatronBlend::planned_bytes(blend);
+  if (const int64_t available = available_memory_bytes(); bytes > available) {
+    fail(Kind::kDevice,
+         str("data.order megatron needs ", human_bytes(bytes), " on each rank for the arrays of ", samples,
+             " samples, but ", human_bytes(available), " are available"),
+         "take data.order: shuffled, which has none, or fewer ranks on a node, or train for fewer tokens");
+  }
+  if (blended) {
+    schedule_ = std::make_unique<MegatronBlend>(megatron_normalized(weights_), blend);
+  } else {
+    schedule_ = std::make_unique<Mixture>(std::vector<double>{1.0}, std::vector<std::string>{dataset(0).directory()});
+  }
+  for (int64_t i = 0; i < sources(); ++i) {
+    const std::vector<int32_t> lengths = dataset(i).sequence_lengths();
+    const SequenceRange part = megatron_training_part(options_.megatron_split, std::ssize(lengths));
+    auto order = std::make_unique<MegatronOrder>(lengths, part, built[i]);
+    if (blended && schedule_->count(i, blend) > order->samples()) {
+      fail(Kind::kConfig,
+           str("the blend takes ", schedule_->count(i, blend), " samples of ", dataset(i).directory(),
+               ", which Megatron builds with ", order->samples(), " and then refuses"),
+           "change the weights or the number of samples");
+    }
+    orders_.push_back(std::move(order));
+  }
 }
 
 void SampleSource::read(int64_t k, Sample& out) const {
   const int64_t T = sequence_length_;
-  const Mixture::Draw draw = mixture_->at(k);
-  const int64_t W = windows(draw.source);
-  int64_t window = draw.index % W;
-  if (order_ == SampleOrder::kShuffled) {
-    window = Permutation(W, permutation_key(draw.source, draw.index / W))(window);
-  }
+  const SourceSchedule::Draw draw = schedule_->at(k);
+  const SourceOrder& order = *orders_[draw.source];
   const Dataset& data = dataset(draw.source);
+  order.ranges(draw.index, out.ranges);
   out.tokens.resize(T + 1);
-  data.read(window * T, out.tokens);
-  out.document_starts.assign(1, 0);  // tokens before the window are not visible, even of the same document
-  data.document_starts(window * T, T, out.document_starts);
-  if (out.document_starts.size() > 1 && out.document_starts[1] == 0) {
-    out.document_starts.erase(out.document_starts.begin());
+  out.targets.resize(T);
+  out.document_starts.clear();
+  int64_t at = 0;
+  for (const TokenRange& range : out.ranges) {
+    TOKAMAK_CHECK(range.count > 0 && at + range.count <= T + 1, "sample ", k, ": ", range.count, " tokens at ", at);
+    data.read(range.first, std::span(out.tokens).subspan(at, range.count));
+    // Tokens before the range are not visible, even of the same document.
+    if (at < T) out.document_starts.push_back(static_cast<int32_t>(at));
+    if (order.kind() == RangeKind::kText) {
+      data.document_starts(range.first, T, out.document_starts);
+      if (out.document_starts.size() > 1 && out.document_starts[1] == 0) {
+        out.document_starts.erase(out.document_starts.begin());
+      }
+    }
+    at += range.count;
   }
-}
-
-uint64_t SampleSource::permutation_key(int64_t source, int64_t epoch) const {
-  uint64_t key = mix64(static_cast<uint64_t>(seed_) + 0x9e3779b97f4a7c15ull);
-  key = mix64(key ^ static_cast<uint64_t>(source));
-  return mix64(key + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(epoch + 1));
+  TOKAMAK_CHECK(at == T + 1, "sample ", k, " has ", at, " tokens");
+  std::copy(out.tokens.begin() + 1, out.tokens.end(), out.targets.begin());
 }
 
 int64_t SampleSource::tokens() const {
@@ -108,7 +167,7 @@ int64_t SampleSource::tokens() const {
 }
 
 double SampleSource::epochs(int64_t source, int64_t samples) const {
-  return static_cast<double>(mixture_->count(source, samples)) / static_cast<double>(windows(source));
+  return static_cast<double>(schedule_->count(source, samples)) / static_cast<double>(windows(source));
 }
 
 void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
@@ -117,14 +176,24 @@ void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
     if (epochs(i, samples) <= max_epochs) continue;
     fail(Kind::kConfig,
          str("the run would read data set ", dataset(i).directory(), " ", fixed(epochs(i, samples), 2),
-             " times: ", mixture_->count(i, samples), " of its ", samples, " samples, where one epoch has ", windows(i),
-             "; data.max_epochs is ", max_epochs),
+             " times: ", schedule_->count(i, samples), " of its ", samples, " samples, where one epoch has ",
+             windows(i), "; data.max_epochs is ", max_epochs),
          "train for fewer tokens, give the source a smaller weight, add data or raise data.max_epochs");
   }
 }
 
 std::string SampleSource::state_json(int64_t next_sample) const {
-  Json state = identity(*this, *mixture_, order_);
+  Json sources = Json::array();
+  for (int64_t i = 0; i < this->sources(); ++i) {
+    Json source = {{"dataset", dataset(i).id()}};
+    if (!parts_.empty()) source["parts"] = parts_[i];
+    sources.push_back(std::move(source));
+  }
+  // Everything that determines the tokens of sample k.
+  Json state = {{"sources", sources}, {"order", enum_name(options_.order)}, {"sequence_length", sequence_length_}};
+  if (options_.order == SampleOrder::kMegatron) {
+    state["megatron"] = {{"samples", megatron_samples_}, {"split", options_.megatron_split}, {"weights", weights_}};
+  }
   state["version"] = kStateVersion;
   state["tokenizer"] = tokenizer().hash;
   state["seed"] = seed_;
@@ -158,10 +227,15 @@ int64_t SampleSource::restore(const std::string& state_json) const {
       const Json& is = mine.at("sources").at(i);
       check(str("data set in the place of ", path, " (source ", i, ", by its id)"), was.at("dataset"),
             is.at("dataset"));
-      check(str("share of samples from ", path, " (parts of the mixture's period)"), was.at("parts"), is.at("parts"));
+      check(str("share of samples from ", path, " (parts of the mixture's period)"), was.value("parts", Json()),
+            is.value("parts", Json()));
     }
     check("data.sequence_length", saved.at("sequence_length"), mine.at("sequence_length"));
     check("data.order", saved.at("order"), mine.at("order"));
+    check(
+        "number of samples, split or weights of data.order megatron (which decide its order; data.megatron_samples "
+        "keeps the number)",
+        saved.value("megatron", Json()), mine.value("megatron", Json()));
     check("run.seed", saved.at("seed"), mine.at("seed"));
     const auto next = whole_of<int64_t>(saved.at("next_sample"));
     if (next < 0) fail(Kind::kCheckpoint, str("the checkpoint's next sample is ", next));

@@ -1,9 +1,6 @@
 // The samples of a run. Sample k is a pure function of (manifests, seed, weights, order, sequence length, k). It does
-// not depend on ranks, threads, prefetching or time, and no replay is needed to reach it.
-//
-// A data set of N tokens has W = (N - 1) / T windows. Window i covers tokens [i T, i T + T], so adjacent windows share
-// one token, and every token except the first is a target exactly once per epoch. Sample j of a source is window j % W
-// of epoch j / W, mapped through a separate permutation for each epoch if the order is shuffled.
+// not depend on ranks, threads, prefetching or time, and no replay is needed to reach it. A schedule chooses the source
+// of sample k, and the order of that source (order/source_order.h) its tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +11,29 @@
 
 #include "data/dataset.h"
 #include "data/file_pool.h"
-#include "data/mixture.h"
 #include "data/options.h"
+#include "data/order/source_order.h"
+#include "data/order/source_schedule.h"
 
 namespace tokamak {
 
 struct Sample {
-  std::vector<int32_t> tokens;           // (T + 1)
+  std::vector<int32_t> tokens;           // (T + 1); the last is not a position
+  std::vector<int32_t> targets;          // (T) the token that follows each, or -1: none does, and the loss ignores it
   std::vector<int32_t> document_starts;  // offsets in [0, T) of document starts, ascending; the first is 0
+  std::vector<TokenRange> ranges;        // of its source's data set
 };
 
 class SampleSource {
  public:
   // Opens `sources` (options.sources or options.validation). Error(kData): a damaged or short data set, ids beyond
-  // vocab_size, two tokenizers. Error(kConfig): no sources, bad weights.
-  SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed, int64_t vocab_size);
+  // vocab_size, two tokenizers. Error(kConfig): no sources, bad weights. Only order: megatron depends on `run_samples`,
+  // the samples of the whole run; its arrays must fit into the memory that is available (Error(kDevice)).
+  SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed, int64_t vocab_size,
+               int64_t run_samples = 0);
   // As above, but with data sets that are already open, one for each weight.
-  SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
-               int64_t seed);
+  SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights, int64_t seed,
+               int64_t run_samples = 0);
 
   // Fills `out` with sample k >= 0. Thread-safe; allocates nothing if `out` is reused.
   void read(int64_t k, Sample& out) const;
@@ -39,8 +41,8 @@ class SampleSource {
   int64_t sequence_length() const { return sequence_length_; }  // T
   int64_t sources() const { return std::ssize(datasets_); }
   const Dataset& dataset(int64_t source) const { return datasets_[source]; }
-  int64_t windows(int64_t source) const { return windows_[source]; }  // W: samples of one epoch
-  int64_t tokens() const;                                             // total of all sources
+  int64_t windows(int64_t source) const { return orders_[source]->epoch(); }  // samples of one epoch
+  int64_t tokens() const;                                                     // total of all sources
   const TokenizerIdentity& tokenizer() const { return datasets_.front().manifest().tokenizer; }
 
   double epochs(int64_t source, int64_t samples) const;  // of a source, after samples [0, samples) of the mixture
@@ -56,15 +58,18 @@ class SampleSource {
  private:
   SampleSource(const DataOptions& options, int64_t seed);
   void add(Dataset dataset);
-  void mix(std::span<const double> weights);
-  uint64_t permutation_key(int64_t source, int64_t epoch) const;
+  void arrange(std::span<const double> weights, int64_t run_samples);
+  void arrange_as_megatron(std::span<const double> weights, int64_t samples);
 
   std::unique_ptr<FilePool> files_;
   std::vector<Dataset> datasets_;
-  std::vector<int64_t> windows_;
-  std::unique_ptr<Mixture> mixture_;
+  std::vector<std::unique_ptr<SourceOrder>> orders_;  // of each source
+  std::unique_ptr<SourceSchedule> schedule_;
+  std::vector<int64_t> parts_;   // of the mixture's period, for the state
+  std::vector<double> weights_;  // with order: megatron, likewise
+  int64_t megatron_samples_ = 0;
+  const DataOptions options_;
   int64_t sequence_length_;
-  SampleOrder order_;
   int64_t seed_;
 };
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/document_search.h"
 
 namespace tokamak {
 
@@ -57,10 +58,10 @@ const Shard::Files& Shard::files() const {
     files->idx.read_at(0, bytes);
     files->header = parse_index_header(bytes, info().index_bytes, files->idx.path());
     const IndexHeader& header = files->header;
-    if (header.type != type_ || header.sequences != info().documents ||
+    if (header.type != element_of(type_) || header.sequences != info().documents ||
         header.document_entries != info().documents + 1) {
       fail(Kind::kData, str(files->idx.path(), " has ", header.sequences, " sequences, ", header.document_entries,
-                            " document entries and tokens of ", token_type_name(header.type), "; its manifest says ",
+                            " document entries and tokens of ", element_name(header.type), "; its manifest says ",
                             info().documents, ", ", info().documents + 1, " and ", token_type_name(type_)));
     }
     files_ = std::move(files);
@@ -92,29 +93,34 @@ void Shard::read_pointers(int64_t first, std::span<int64_t> out) const {
 }
 
 void Shard::document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const {
-  const int64_t begin = first * token_bytes(type_);
-  const int64_t end = (first + count) * token_bytes(type_);
-  std::array<int64_t, kPointers> pointers;
-  int64_t low = 0;  // the first document at or after `begin` lies in [low, high]
-  int64_t high = info().documents;
-  while (high - low > kPointers / 4) {
-    const int64_t middle = low + (high - low) / 2;
-    read_pointers(middle, std::span(pointers).first(1));
-    (pointers[0] < begin ? low : high) = pointers[0] < begin ? middle + 1 : middle;
-  }
-  int64_t last = -1;
-  while (low < info().documents) {
-    const auto piece = std::span(pointers).first(std::min(kPointers, info().documents - low));
-    read_pointers(low, piece);
-    for (const int64_t pointer : piece) {
-      if (pointer >= end) return;
-      if (pointer >= begin && pointer != last) {
-        out.push_back(static_cast<int32_t>(base + pointer / token_bytes(type_) - first));
-      }
-      last = pointer;
+  const auto read = [&](int64_t document, std::span<int64_t> starts) {
+    read_pointers(document, starts);
+    for (int64_t& start : starts) start /= token_bytes(type_);
+  };
+  append_document_starts(info().documents, first, count, base, read, out);
+}
+
+void Shard::for_each_part(const std::function<void(const DocumentPart&)>& visit) const {
+  check_index();
+  const auto& [bin, idx, header] = files();
+  std::array<int32_t, kPointers> lengths;
+  int64_t first = 0;
+  for (int64_t at = 0; at < header.sequences; at += kPointers) {
+    const auto piece = std::span(lengths).first(std::min(kPointers, header.sequences - at));
+    idx.read_at(header.lengths_at() + 4 * at, std::as_writable_bytes(piece));
+    for (const int32_t length : piece) {
+      visit({first, length});
+      first += length;
     }
-    low += std::ssize(piece);
   }
+}
+
+void Shard::sequence_lengths(int64_t first, std::span<int32_t> out) const {
+  TOKAMAK_CHECK(first >= 0 && first + std::ssize(out) <= sequences(), prefix_, ": lengths from ", first);
+  files().idx.read_at(files().header.lengths_at() + 4 * first, std::as_writable_bytes(out));
+  const auto bad = std::find_if(out.begin(), out.end(), [](int32_t length) { return length < 0; });
+  if (bad == out.end()) return;
+  fail(Kind::kData, str("sequence ", first + (bad - out.begin()), " of ", prefix_, ".idx has length ", *bad));
 }
 
 void Shard::check_index() const {

@@ -21,6 +21,8 @@ class Shard final : public TokenStore {
   Shard(const std::string& directory, const ShardInfo& info, TokenType type, FilePool& pool);
 
   void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const override;
+  void for_each_part(const std::function<void(const DocumentPart&)>& visit) const override;
+  void sequence_lengths(int64_t first, std::span<int32_t> out) const override;
 
   // Reads the whole index. Error(kData) unless lengths and pointers tile the .bin without gap or overlap, and each
   // document is one sequence.

@@ -50,20 +50,30 @@ ShardWriter::ShardWriter(const std::string& directory, const std::string& name, 
 }
 
 void ShardWriter::append(std::span<const int32_t> document) {
+  add(document);
+  end_document();
+}
+
+void ShardWriter::add(std::span<const int32_t> ids) {
   const int32_t limit = type_ == TokenType::kUint16 ? 65535 : std::numeric_limits<int32_t>::max();
-  if (document.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    fail(Kind::kData, str("document ", info_.documents, " of ", prefix_, " has ", document.size(),
-                          " tokens; an index can hold 2^31 - 1"));
+  document_tokens_ += std::ssize(ids);
+  if (document_tokens_ > std::numeric_limits<int32_t>::max()) {
+    fail(Kind::kData, str("document ", info_.documents, " of ", prefix_, " has ", document_tokens_,
+                          " tokens or more; an index can hold 2^31 - 1"));
   }
   uint32_t largest = 0;
-  for (const int32_t id : document) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
+  for (const int32_t id : ids) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
   TOKAMAK_CHECK(largest <= static_cast<uint32_t>(limit), "token id ", largest, " in a shard of ",
                 token_type_name(type_));
-  if (!document.empty()) info_.max_token_id = std::max(info_.max_token_id, static_cast<int32_t>(largest));
-  put_ids(document);
-  put(length_buffer_, static_cast<int32_t>(document.size()));
+  if (!ids.empty()) info_.max_token_id = std::max(info_.max_token_id, static_cast<int32_t>(largest));
+  put_ids(ids);
+  info_.tokens += std::ssize(ids);
+}
+
+void ShardWriter::end_document() {
+  put(length_buffer_, static_cast<int32_t>(document_tokens_));
   if (length_buffer_.size() >= kBufferBytes) flush();
-  info_.tokens += std::ssize(document);
+  document_tokens_ = 0;
   ++info_.documents;
 }
 
@@ -123,7 +133,7 @@ void ShardWriter::write_index() {
     drain(kBufferBytes);
   };
 
-  const IndexHeader header{type_, info_.documents, info_.documents + 1};
+  const IndexHeader header{element_of(type_), info_.documents, info_.documents + 1};
   const auto head = encode_index_header(header);
   buffer.assign(head.begin(), head.end());
   const InputFile spool(lengths_.path(), Kind::kData);

@@ -32,7 +32,9 @@ class ShardWriter {
   ShardWriter(const std::string& directory, const std::string& name, TokenType type);
 
   void append(std::span<const int32_t> document);  // ids in [0, 65535] for kUint16, [0, 2^31) for kInt32; may be empty
-  ShardInfo finish();                              // writes index and checksums; all three files are on disk
+  void add(std::span<const int32_t> ids);          // append() in pieces, for documents larger than memory
+  void end_document();
+  ShardInfo finish();  // writes index and checksums; all three files are on disk
   int64_t tokens() const { return info_.tokens; }
 
  private:
@@ -43,6 +45,7 @@ class ShardWriter {
   std::string prefix_;
   TokenType type_;
   ShardInfo info_;
+  int64_t document_tokens_ = 0;  // of the document that is not ended
   OutputFile bin_;
   OutputFile lengths_;                 // i32 for each document; removed by finish()
   std::vector<std::byte> bin_buffer_;  // bytes to write, the first bin_filled_

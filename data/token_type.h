@@ -1,5 +1,5 @@
-// Storage type of tokens in a shard. The choice follows Megatron's optimal_dtype, so its readers agree. Our reader uses
-// the code in the index.
+// Storage type of tokens in a shard of ours. The choice follows Megatron's optimal_dtype, so its readers agree. Our
+// reader uses the code in the index.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-enum class TokenType : uint8_t { kInt32 = 4, kUint16 = 8 };  // the values are the dtype codes of an .idx file
+enum class TokenType : uint8_t { kInt32, kUint16 };
 
 inline int64_t token_bytes(TokenType type) {
   switch (type) {

@@ -12,6 +12,7 @@
 #include "data/file_pool.h"
 #include "data/manifest.h"
 #include "data/shard_reader.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tokamak {
 
@@ -88,8 +89,8 @@ void check_tokens(const Shard& shard, const Manifest& manifest) {
 
 void check_tokenizer(const std::string& directory, const TokenizerIdentity& tokenizer) {
   if (tokenizer.file.empty()) return;
-  const std::string path = directory + "/" + tokenizer.file;
-  const std::string found = file_hash(path);
+  const std::string path = tokenizer.path_in(directory);
+  const std::string found = hash_with_policy(file_hash(path), specials_policy_of(tokenizer.hash));
   if (found != tokenizer.hash) {
     fail(Kind::kData, str(path, " has checksum ", found, "; its manifest says ", printable(tokenizer.hash)));
   }

@@ -31,7 +31,7 @@ BELOW = {
     "monitor": ["formats"],
     "report": ["monitor"],
     "watch": ["report"],
-    "data": ["formats"],
+    "data": ["formats", "tokenizer"],
     "tokenizer": ["formats"],
     "data/prepare": ["data", "tokenizer"],
     "infer": ["model", "tokenizer"],

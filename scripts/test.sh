@@ -114,6 +114,13 @@ if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
     echo "without them: the tests that compare with Python are skipped"
   fi
 fi
+if [[ $install == yes && -z ${TOKAMAK_SHARDS_PYTHON-} ]]; then
+  if stage "Python packages (shards)" scripts/dev/install_python.sh shards; then
+    TOKAMAK_SHARDS_PYTHON=$(tail -n 1 "$last") && export TOKAMAK_SHARDS_PYTHON
+  else
+    echo "without them: the tests that compare with others' shards are skipped"
+  fi
+fi
 
 tests() { # tests ARGUMENTS of ctest
   checked tests ctest --preset $preset "$@"

@@ -19,12 +19,12 @@ StagePool::~StagePool() {
 
 // A job wakes one thread, and the owner once it is the oldest: waking every thread for every job would cost more than
 // the work where there are many.
-void StagePool::submit(ReadBatch read) {
+void StagePool::submit(std::unique_ptr<DocumentReader> reader) {
   ++pending_;
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::make_unique<Job>());
-    jobs_.back()->read = std::move(read);
+    jobs_.back()->reader = std::move(reader);
     waiting_.push_back(jobs_.back().get());
   }
   work_.notify_one();
@@ -52,15 +52,15 @@ void StagePool::run() {
     lock.unlock();
     try {
       if (stages.empty()) stages = make_();
-      job.batch = job.read();
-      for (Document& document : job.batch) {
+      for (Document document; job.reader->next(document);) {  // one at a time, so that a text stays in the cache
         document.dropped =
             !std::all_of(stages.begin(), stages.end(), [&](auto& stage) { return stage->run(document); });
+        job.batch.push_back(std::move(document));
       }
     } catch (...) {
       job.error = std::current_exception();
     }
-    job.read = {};
+    job.reader.reset();
     lock.lock();
     job.done = true;
     if (jobs_.front().get() == &job) front_done_.notify_one();

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "data/prepare/stage.h"
-#include "data/text/text_batches.h"
+#include "data/text/document.h"
 
 namespace tokamak {
+
+using Batch = std::vector<Document>;
 
 class StagePool {
  public:
@@ -23,13 +25,13 @@ class StagePool {
   StagePool(const StagePool&) = delete;
   StagePool& operator=(const StagePool&) = delete;
 
-  void submit(ReadBatch read);  // a thread calls `read`
+  void submit(std::unique_ptr<DocumentReader> reader);  // one of the threads reads it
   Batch take();  // waits for the oldest batch and returns all its documents, dropped or not; rethrows its error
   int64_t pending() const { return pending_; }
 
  private:
   struct Job {
-    ReadBatch read;
+    std::unique_ptr<DocumentReader> reader;
     Batch batch;
     bool done = false;
     std::exception_ptr error;

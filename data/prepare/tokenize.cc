@@ -15,6 +15,8 @@ namespace tokamak {
 
 namespace {
 
+constexpr size_t kBytesPerToken = 4;  // of English, about
+
 void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   const auto range = [](bool good, const std::string& what) {
     if (!good) fail(Kind::kConfig, what);
@@ -68,15 +70,19 @@ class ParseStage final : public Stage {
   TextParser parser_;
 };
 
-// Turns text into ids, with BOS before and EOS after. If bos_id is -1, there is no BOS.
+// Turns text into ids, with BOS before and EOS after. If bos_id is -1, there is no BOS. Frees the text, so that the
+// thread's next document takes the same memory, which its cache holds.
 class EncodeStage final : public Stage {
  public:
   EncodeStage(const Tokenizer& tokenizer, int32_t bos_id)
       : encoder_(tokenizer.make_encoder()), bos_id_(bos_id), eos_id_(tokenizer.eos_id()) {}
   bool run(Document& document) override {
+    document.text_bytes = std::ssize(document.text);
+    document.ids.reserve(document.text.size() / kBytesPerToken + 2);
     if (bos_id_ >= 0) document.ids.push_back(bos_id_);
     encoder_->encode(document.text, document.ids);
     document.ids.push_back(eos_id_);
+    std::string().swap(document.text);
     return true;
   }
 
@@ -157,16 +163,16 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
         continue;
       }
       ++report.documents;
-      (hold ? *validation : train).append(document.ids, std::ssize(document.text));
+      (hold ? *validation : train).append(document.ids, document.text_bytes);
     }
     const int64_t tokens = train.tokens() + (validation ? validation->tokens() : 0);
     if (progress && !batch.empty())
       progress({std::min(batches.bytes_read(), report.bytes), report.bytes, report.documents, tokens});
   };
   for (bool more = true; more;) {
-    ReadBatch read = batches.next();
-    more = static_cast<bool>(read);
-    if (more) pool.submit(std::move(read));
+    std::unique_ptr<DocumentReader> batch = batches.next();
+    more = batch != nullptr;
+    if (more) pool.submit(std::move(batch));
     while (pool.pending() > (more ? 2 * threads + 2 : 0)) write(pool.take());
   }
 

@@ -29,7 +29,7 @@ struct TokenizeOptions {
   int64_t max_document_bytes = 1 << 20;
   int64_t shard_tokens = 4'000'000'000;
   int64_t threads = 0;
-  int64_t batch_bytes = 4 << 20;  // of text that a thread processes at once; does not change the output
+  int64_t batch_bytes = 2 << 20;  // of text that a thread processes at once; does not change the output
 
   template <class Visitor>
   void fields(Visitor& v) {

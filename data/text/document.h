@@ -29,11 +29,17 @@ struct Document {
   int64_t offset = 0;              // of a line of a .jsonl file: where it begins in the text of the file
   int64_t line = 0;                // its number in the file, from 1; 0: not counted yet, see place_of()
   TextFaults faults;
+  int64_t text_bytes = 0;    // of the text, which is gone once it is encoded
   std::vector<int32_t> ids;  // the tokens, once encoded
   bool dropped = false;      // a stage has dropped this document
 };
 
-using Batch = std::vector<Document>;
+// Documents in sequence: of a file, or of a part of one.
+class DocumentReader {
+ public:
+  virtual ~DocumentReader() = default;
+  virtual bool next(Document& document) = 0;  // sets text and source; false after the last
+};
 
 // The document's source, for errors: "FILE:LINE", or "FILE" of a .txt file. Reads the file to count lines if necessary.
 std::string place_of(const Document& document);

@@ -34,6 +34,85 @@ int64_t lines_before(const std::string& path, int64_t offset) {
   return lines;
 }
 
+// The lines of a plain .jsonl file that begin in [begin, end), bytes of the file. Opens it at the first call.
+class LineRange final : public DocumentReader {
+ public:
+  LineRange(const TextFile& file, int64_t begin, int64_t end) : file_(file), begin_(begin), end_(end) {}
+  bool next(Document& document) override {
+    if (!stream_) open();
+    while (next_line(document)) {
+      if (document.offset == 0) remove_byte_order_mark(document.text);
+      if (!is_blank(document)) return true;
+    }
+    return false;
+  }
+
+ private:
+  void open();
+  bool next_line(Document& document);
+  bool fill();
+  int64_t offset() const { return stream_->file_position() - filled_ + at_; }
+
+  const TextFile& file_;
+  int64_t begin_;
+  int64_t end_;
+  std::unique_ptr<FileStream> stream_;
+  std::unique_ptr<char[]> block_;
+  int64_t at_ = 0;      // the next line begins here in block_
+  int64_t filled_ = 0;  // bytes of block_
+};
+
+// The line that began before `begin_` belongs to the range before. Its '\n' may be the byte before `begin_`.
+void LineRange::open() {
+  stream_ = std::make_unique<FileStream>(file_.path, Kind::kData, std::max<int64_t>(begin_ - 1, 0));
+  block_ = std::make_unique_for_overwrite<char[]>(kBlockBytes);
+  while (begin_ > 0 && offset() < end_ && fill()) {
+    const auto* feed = static_cast<const char*>(std::memchr(block_.get(), '\n', static_cast<size_t>(filled_)));
+    at_ = feed == nullptr ? filled_ : feed - block_.get() + 1;
+    if (feed != nullptr) break;
+  }
+}
+
+bool LineRange::fill() {
+  at_ = 0;
+  filled_ = stream_->read(std::as_writable_bytes(std::span(block_.get(), kBlockBytes)));
+  return filled_ > 0;
+}
+
+bool LineRange::next_line(Document& document) {
+  if (offset() >= end_) return false;
+  document = {};
+  document.file = &file_;
+  document.offset = offset();
+  while (at_ < filled_ || fill()) {
+    const char* line = block_.get() + at_;
+    const auto* feed = static_cast<const char*>(std::memchr(line, '\n', static_cast<size_t>(filled_ - at_)));
+    const int64_t length = feed == nullptr ? filled_ - at_ : feed - line;
+    if (std::ssize(document.text) + length > kLongestLine) {
+      fail(Kind::kData, str(place_of(document), ": a line of more than ", human_bytes(kLongestLine)));
+    }
+    document.text.append(line, static_cast<size_t>(length));
+    at_ += length + (feed == nullptr ? 0 : 1);
+    if (feed != nullptr) break;
+  }
+  return true;
+}
+
+// Documents that were read before.
+class ReadDocuments final : public DocumentReader {
+ public:
+  explicit ReadDocuments(std::vector<Document> documents) : documents_(std::move(documents)) {}
+  bool next(Document& document) override {
+    if (at_ == documents_.size()) return false;
+    document = std::move(documents_[at_++]);
+    return true;
+  }
+
+ private:
+  std::vector<Document> documents_;
+  size_t at_ = 0;
+};
+
 }  // namespace
 
 std::string place_of(const Document& document) {
@@ -42,75 +121,32 @@ std::string place_of(const Document& document) {
   return str(file.path, ":", document.line > 0 ? document.line : lines_before(file.path, document.offset) + 1);
 }
 
-Batch read_lines(const TextFile& file, int64_t begin, int64_t end) {
-  FileStream stream(file.path, Kind::kData, std::max<int64_t>(begin - 1, 0));
-  const auto block = std::make_unique_for_overwrite<char[]>(kBlockBytes);
-  Batch batch;
-  Document document;
-  document.file = &file;
-  const auto finish = [&] {
-    if (document.offset == 0) remove_byte_order_mark(document.text);
-    if (!trim(document.text).empty()) batch.push_back(std::move(document));
-    document = {};
-    document.file = &file;
-  };
-  bool skips = begin > 0;  // the line that began before belongs to the range before; its '\n' may be at begin - 1
-  for (;;) {
-    const int64_t offset = stream.file_position();
-    const int64_t size = stream.read(std::as_writable_bytes(std::span(block.get(), kBlockBytes)));
-    if (size == 0) break;
-    for (int64_t at = 0; at < size;) {
-      const char* line = block.get() + at;
-      const auto* feed = static_cast<const char*>(std::memchr(line, '\n', static_cast<size_t>(size - at)));
-      const int64_t length = feed == nullptr ? size - at : feed - line;
-      if (!skips) {
-        if (document.text.empty()) document.offset = offset + at;
-        if (std::ssize(document.text) + length > kLongestLine) {
-          fail(Kind::kData, str(place_of(document), ": a line of more than ", human_bytes(kLongestLine)));
-        }
-        document.text.append(line, static_cast<size_t>(length));
-      }
-      at += length + 1;  // past the '\n', or past the block
-      if (feed == nullptr) {
-        if (skips && offset + size >= end) return batch;
-        continue;
-      }
-      if (!skips) finish();
-      skips = false;
-      if (offset + at >= end) return batch;
-    }
-  }
-  finish();  // a last line without '\n'
-  return batch;
-}
-
 TextBatches::TextBatches(const std::vector<TextFile>& files, int64_t max_document_bytes, int64_t batch_bytes)
     : files_(files), max_document_bytes_(max_document_bytes), batch_bytes_(batch_bytes) {}
 
 int64_t TextBatches::bytes_read() const { return bytes_done_ + (file_ ? file_->file_position() : offset_); }
 
-ReadBatch TextBatches::next() {
+std::unique_ptr<DocumentReader> TextBatches::next() {
   while (at_ < files_.size()) {
     const TextFile& file = files_[at_];
     if (is_read_by_lines(file)) return next_lines(file);
-    Batch batch = next_documents(file);
-    if (batch.empty()) continue;
-    return [batch = std::move(batch)]() mutable { return std::move(batch); };
+    std::vector<Document> documents = next_documents(file);
+    if (!documents.empty()) return std::make_unique<ReadDocuments>(std::move(documents));
   }
-  return {};
+  return nullptr;
 }
 
-ReadBatch TextBatches::next_lines(const TextFile& file) {
+std::unique_ptr<DocumentReader> TextBatches::next_lines(const TextFile& file) {
   const int64_t begin = offset_;
   const int64_t end = std::min(begin + batch_bytes_, file.bytes);
   offset_ = end;
   if (end == file.bytes) finish_file();
-  return [&file, begin, end] { return read_lines(file, begin, end); };
+  return std::make_unique<LineRange>(file, begin, end);
 }
 
-Batch TextBatches::next_documents(const TextFile& file) {
+std::vector<Document> TextBatches::next_documents(const TextFile& file) {
   if (!file_) file_ = open_text_file(file, max_document_bytes_);
-  Batch batch;
+  std::vector<Document> batch;
   int64_t bytes = 0;
   while (bytes < batch_bytes_ && batch.size() < kMostDocuments) {
     Document document;
@@ -120,7 +156,7 @@ Batch TextBatches::next_documents(const TextFile& file) {
       break;
     }
     bytes += std::ssize(document.text);
-    if (!trim(document.text).empty()) batch.push_back(std::move(document));
+    if (!is_blank(document)) batch.push_back(std::move(document));
   }
   return batch;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -12,22 +11,20 @@
 
 namespace tokamak {
 
-// Reads a batch on any thread; called once. An Error ends the work.
-using ReadBatch = std::function<Batch()>;
-
 class TextBatches {
  public:
-  // `files` must outlive this, the functions and the documents. A batch has about `batch_bytes` of text, which does not
+  // `files` must outlive this, the batches and the documents. A batch has about `batch_bytes` of text, which does not
   // change the documents or their order. `max_document_bytes` as in TextReader.
   TextBatches(const std::vector<TextFile>& files, int64_t max_document_bytes, int64_t batch_bytes);
 
-  // The next batch; an empty function after the last. A batch may have no documents. Texts of white space are skipped.
-  ReadBatch next();
+  // The documents of the next batch, to be read on any one thread; nullptr after the last batch. A batch may have no
+  // documents. Texts of white space are skipped.
+  std::unique_ptr<DocumentReader> next();
   int64_t bytes_read() const;  // of the files, in the batches handed out
 
  private:
-  ReadBatch next_lines(const TextFile& file);
-  Batch next_documents(const TextFile& file);
+  std::unique_ptr<DocumentReader> next_lines(const TextFile& file);
+  std::vector<Document> next_documents(const TextFile& file);
   void finish_file();
 
   const std::vector<TextFile>& files_;
@@ -38,8 +35,5 @@ class TextBatches {
   int64_t offset_ = 0;                // in the current file, if threads read its lines
   int64_t bytes_done_ = 0;            // of the files before
 };
-
-// The documents of the lines of a plain .jsonl file that begin in [begin, end), bytes of the file.
-Batch read_lines(const TextFile& file, int64_t begin, int64_t end);
 
 }  // namespace tokamak

@@ -53,19 +53,21 @@ int64_t remove_carriage_returns(std::string& text) {
   return removed;
 }
 
-TextFaults faults_of(std::string_view text) {
-  TextFaults faults;
-  if (is_valid_utf8(text)) {
-    faults.nul_bytes = std::count(text.begin(), text.end(), '\0');
-    return faults;
-  }
+int64_t nul_bytes_of(std::string_view text) {
+  const size_t first = text.find('\0');
+  return first == std::string_view::npos ? 0
+                                         : std::count(text.begin() + static_cast<ptrdiff_t>(first), text.end(), '\0');
+}
+
+int64_t invalid_bytes_of(std::string_view text) {
+  if (is_valid_utf8(text)) return 0;
+  int64_t invalid = 0;
   while (!text.empty()) {
     const Utf8Char c = decode_utf8(text);
-    faults.invalid_bytes += c.code == kInvalidUtf8 ? 1 : 0;
-    faults.nul_bytes += c.code == 0 ? 1 : 0;
-    text.remove_prefix(c.length);
+    invalid += c.code == kInvalidUtf8 ? 1 : 0;
+    text.remove_prefix(static_cast<size_t>(c.length));
   }
-  return faults;
+  return invalid;
 }
 
 class PlainTextReader final : public FileReader {
@@ -161,6 +163,8 @@ void remove_byte_order_mark(std::string& text) {
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
 }
 
+bool is_blank(const Document& document) { return trim(document.text).empty(); }
+
 std::unique_ptr<FileReader> open_text_file(const TextFile& file, int64_t max_document_bytes) {
   switch (file.format) {
     case TextFormat::kPlain:
@@ -181,26 +185,26 @@ bool TextReader::next(Document& document) {
       file_ = open_text_file(files_[opened_++], max_document_bytes_);
     }
     document = {};
+    document.file = &files_[opened_ - 1];
     if (!file_->next(document)) {
       file_.reset();
       bytes_done_ += files_[opened_ - 1].bytes;
       continue;
     }
-    if (trim(document.text).empty()) continue;
-    document.file = &files_[opened_ - 1];
-    return true;
+    if (!is_blank(document)) return true;
   }
 }
 
 int64_t TextReader::bytes_read() const { return bytes_done_ + (file_ ? file_->file_position() : 0); }
 
 void TextParser::parse(Document& document) {
-  int64_t line_ends = 0;
+  TextFaults& faults = document.faults;
   switch (document.file->format) {
     case TextFormat::kPlain:
-      line_ends = remove_carriage_returns(document.text);
+      faults.crlf_line_ends = remove_carriage_returns(document.text);
+      faults.invalid_bytes = invalid_bytes_of(document.text);
       break;
-    case TextFormat::kJsonLines:
+    case TextFormat::kJsonLines:  // valid JSON has valid UTF-8 only
       if (read_json_text(document.text, json_key_, text_)) {
         document.text.swap(text_);
       } else {
@@ -208,8 +212,7 @@ void TextParser::parse(Document& document) {
       }
       break;
   }
-  document.faults = faults_of(document.text);
-  document.faults.crlf_line_ends = line_ends;
+  faults.nul_bytes = nul_bytes_of(document.text);
 }
 
 TextLines::TextLines(const std::vector<TextFile>& files, std::string json_key)

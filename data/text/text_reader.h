@@ -13,16 +13,15 @@
 
 namespace tokamak {
 
-// The documents of one file. Each format has an implementation.
-class FileReader {
+// Each format has an implementation.
+class FileReader : public DocumentReader {
  public:
-  virtual ~FileReader() = default;
-  virtual bool next(Document& document) = 0;  // sets text and line; false at the end of the file
   virtual int64_t file_position() const = 0;  // bytes of the file that were read
 };
 
 // `max_document_bytes` as in TextReader.
 std::unique_ptr<FileReader> open_text_file(const TextFile& file, int64_t max_document_bytes);
+bool is_blank(const Document& document);  // white space only: such a document is skipped
 void remove_byte_order_mark(std::string& text);
 
 class TextReader {

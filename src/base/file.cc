@@ -98,6 +98,18 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 }
 
 // A later fsync would not repeat an error, so this reports it. A file system without the call is not an error.
+void OutputFile::rewrite(int64_t offset, std::span<const std::byte> bytes) {
+  TOKAMAK_CHECK(offset >= 0 && offset + std::ssize(bytes) <= size_, path_, offset);
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t put =
+        ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, offset + static_cast<int64_t>(done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) fail_errno(kind_, str("cannot write ", path_, " at byte ", offset + static_cast<int64_t>(done)));
+    done += put;
+  }
+}
+
 void OutputFile::write_behind() {
   const auto range = [&](int64_t begin, int64_t end, unsigned flags) {
     if (begin == end || ::sync_file_range(fd_.get(), begin, end - begin, flags) == 0) return;

@@ -63,6 +63,7 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  void rewrite(int64_t offset, std::span<const std::byte> bytes);  // replaces bytes that were written
   // Starts to write new data back, and waits until little of it is in flight. The final sync() is then short, and a
   // writer on a slow disk advances in small steps. The data is not durable yet.
   void write_behind();

@@ -1,6 +1,8 @@
 #include "train/run_data.h"
 
+
 #include "base/error.h"
+#include "data/stores/source.h"
 
 namespace tokamak {
 
@@ -17,24 +19,26 @@ auto named(const char* key, const Read& read) {
 }
 
 SampleSource opened(const char* key, const RunConfig& config, const DataOptions& options,
-                    std::span<const SourceOptions> sources) {
-  return named(key, [&] { return SampleSource(options, sources, config.run.seed, config.model.vocab_size); });
+                    std::span<const SourceOptions> sources, int64_t samples = 0) {
+  return named(key, [&] { return SampleSource(options, sources, config.run.seed, config.model.vocab_size, samples); });
 }
+
+int64_t samples_of(const RunTable& table) { return table.at(table.total_steps() + 1).samples; }
 
 }  // namespace
 
 Manifest read_first_manifest(const RunConfig& config) {
-  return named("data.sources", [&] { return read_manifest(config.data.sources.at(0).path); });
+  return named("data.sources", [&] { return read_source_manifest(config.data.sources.at(0)); });
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data) {
   if (data.tokenizer.file.empty()) return nullptr;
-  return load_tokenizer(directory + "/" + data.tokenizer.file, {specials_policy_of(data.tokenizer.hash), ""});
+  return load_tokenizer(data.tokenizer.path_in(directory), {specials_policy_of(data.tokenizer.hash), ""});
 }
 
 RunData::RunData(const RunConfig& config, const RunTable& table)
-    : train(opened("data.sources", config, config.data, config.data.sources)) {
-  train.check_epochs(table.at(table.total_steps() + 1).samples, config.data.max_epochs);
+    : train(opened("data.sources", config, config.data, config.data.sources, samples_of(table))) {
+  train.check_epochs(samples_of(table), config.data.max_epochs);
   if (config.data.validation.empty()) return;
 
   DataOptions in_order = config.data;

@@ -65,6 +65,10 @@ void complete_from_data(RunConfig& config) {
   if (config.model.vocab_size != 0) return;
   try {
     config.model.vocab_size = read_first_manifest(config).vocab_size;
+    if (config.model.vocab_size == 0) {
+      fail(Kind::kConfig, str("data.sources[0], ", config.data.sources.at(0).path, ", does not say how large its vocabulary is"),
+           "name data.sources[0].tokenizer");
+    }
   } catch (const Error& error) {
     fail(error.kind(), str("model.vocab_size is 0, the data set's, but ", error.what()),
          error.hint() + "; or set model.vocab_size");

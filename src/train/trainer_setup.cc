@@ -23,11 +23,16 @@ void write_run_directory(const RunConfig& config, const std::string& config_text
   };
   write(run_files::kConfig, config_text);
   // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
-  const std::string& directory = data.dataset(0).directory();
-  const std::string tokenizer = directory + "/" + data.tokenizer().file;
-  if (data.tokenizer().file.empty() || !exists(tokenizer)) return;
+  const Dataset& first = data.dataset(0);
+  const std::string tokenizer = data.tokenizer().path_in(first.directory());
+  if (tokenizer.empty()) return;
+  if (tokenizer == data.tokenizer().file) {  // another program's data, with a tokenizer of any name
+    load_tokenizer_of(first.directory(), first.manifest())->copy_files(config.run.output_dir);
+    return;
+  }
+  if (!exists(tokenizer)) return;
   for (const std::string& name : tokenizer_files(tokenizer)) {
-    write(name.c_str(), read_text(directory + "/" + name, Kind::kData));
+    write(name.c_str(), read_text(first.directory() + "/" + name, Kind::kData));
   }
 }
 

@@ -160,7 +160,7 @@ TEST_CASE("a file of another length than recorded is found when the shard is ope
 }
 
 TEST_CASE("an index header is refused for each thing that can be wrong with it") {
-  const IndexHeader header{TokenType::kUint16, 3, 4};
+  const IndexHeader header{TokenElement::kUint16, 3, 4};
   const auto encoded = encode_index_header(header);
   const std::string good(reinterpret_cast<const char*>(encoded.data()), encoded.size());
   CHECK(parse_index_header(as_bytes_of(good), 102, "x.idx").sequences == 3);

@@ -27,18 +27,20 @@ struct Repeat final : Stage {
   }
 };
 
-Batch numbered(int64_t first, int64_t count) {
-  Batch batch(static_cast<size_t>(count));
-  for (Document& document : batch) {
-    document.line = first++;
-    document.text = str(document.line, " ");
+struct Numbered final : DocumentReader {
+  Numbered(int64_t first, int64_t count) : next_(first), end_(first + count) {}
+  bool next(Document& document) override {
+    document = {};
+    document.line = next_;
+    document.text = str(next_, " ");
+    return next_++ < end_;
   }
-  return batch;
-}
+  int64_t next_, end_;
+};
 
 std::vector<std::string> run_all(int64_t threads, Stages (*make)()) {
   StagePool pool(make, threads);
-  for (int64_t b = 0; b < 40; ++b) pool.submit([=] { return numbered(b * 10, 1 + b % 10); });
+  for (int64_t b = 0; b < 40; ++b) pool.submit(std::make_unique<Numbered>(b * 10, 1 + b % 10));
   std::vector<std::string> out;
   while (pool.pending() > 0) {
     for (std::string& line : trace(pool.take())) out.push_back(std::move(line));
@@ -65,7 +67,7 @@ TEST_CASE("documents come back in order, changed or marked as dropped, for any n
 
 TEST_CASE("a stage's error arrives with its batch, after those before it") {
   StagePool pool(make_stages<Repeat>, 3);
-  for (const int64_t first : {100, 901, 300}) pool.submit([=] { return numbered(first, 5); });
+  for (const int64_t first : {100, 901, 300}) pool.submit(std::make_unique<Numbered>(first, 5));
   CHECK(trace(pool.take()).front().starts_with("100:"));
   check_fails(Kind::kData, {"line 901"}, [&] { pool.take(); });
   CHECK(trace(pool.take()).front().starts_with("300:"));

@@ -1,6 +1,9 @@
 // Which documents text files hold, and what is said of files that hold none.
 #include "data/text/text_reader.h"
 
+#include <zlib.h>
+#include <zstd.h>
+
 #include <filesystem>
 
 #include "data/text/text_files.h"
@@ -117,6 +120,35 @@ TEST_CASE("a bad line is named by file and line") {
   refused("[\"text\"]", {"not a JSON object", "array"});
   refused("{\"txt\": \"one\", \"id\": 3}", {"'text' is missing", "id, txt"});
   refused("{\"text\": null}", {"'text' is null; expected a string"});
+}
+
+TEST_CASE("compressed files hold the documents of the plain ones") {
+  const TempDir dir;
+  std::string lines;
+  for (int i = 0; i < 30'000; ++i) lines += str("{\"id\": ", i, ", \"text\": \"document ", i, "\"}\n");
+  std::string text;
+  for (int i = 0; i < 30'000; ++i) text += str("document ", i, "\f");
+  for (const auto& [name, bytes] : {std::pair{"a.jsonl", lines}, std::pair{"a.txt", text}}) {
+    put(dir.file(name), bytes);
+    const std::string zipped = dir.file(std::string("gz/") + name + ".gz"),
+                      zstd = dir.file(std::string("zst/") + name + ".zst");
+    make_directories(parent_directory(zipped), Kind::kData);
+    make_directories(parent_directory(zstd), Kind::kData);
+    const gzFile file = gzopen(zipped.c_str(), "wb");
+    gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+    gzclose(file);
+    std::string frame(ZSTD_compressBound(bytes.size()), '\0');
+    frame.resize(ZSTD_compress(frame.data(), frame.size(), bytes.data(), bytes.size(), 3));
+    put(zstd, frame);
+  }
+  const Strings plain = documents_of({dir.file("a.jsonl"), dir.file("a.txt")});
+  CHECK(plain.size() == 60'000);
+  CHECK(documents_of({dir.file("gz")}) == plain);
+  CHECK(documents_of({dir.file("zst")}) == plain);
+  CHECK(documents_of({dir.file("zst/a.jsonl.zst")}).size() == 30'000);
+  std::filesystem::resize_file(dir.file("gz/a.jsonl.gz"), 5000);
+  check_fails(Kind::kData, {dir.file("gz/a.jsonl.gz"), "byte 5000", "within a member"},
+              [&] { documents_of({dir.file("gz")}); });
 }
 
 TEST_CASE("directories are read by name, below too, and other files left out") {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/hash.h"
+#include "base/lines.h"
 #include "data/dataset.h"
 #include "data/verify.h"
 #include "support/temp_dir.h"
@@ -265,4 +267,40 @@ TEST_CASE("options out of range, and tokenizers that cannot end a document, are 
   TokenizeOptions options = options_for(dir, "in.txt");
   options.begin = DocumentBegin::kBos;
   check_fails(Kind::kData, {"begin-of-text"}, [&] { tokenize(no_begin, options); });
+}
+
+TEST_CASE("the documents are the same wherever the ranges of the threads end") {
+  const TempDir dir;
+  const std::string lines = "\xEF\xBB\xBF{\"text\": \"first\"}\n\n" + jsonl(60) + "\n{\"text\":\"" +
+                            std::string(300, 'x') + "\"}\r\n \n{\"text\": \"last\"}";
+  put(dir.file("in.jsonl"), lines);
+  TokenizeOptions options = options_for(dir, "in.jsonl");
+  tokenize(ByteTokenizer(), options);
+  const std::vector<std::string> expected = texts_of(options.output);
+  CHECK((expected.size() == 63 && expected.front() == "first|" && expected.back() == "last|"));
+  options.existing = Existing::kReplace;
+  for (const int64_t bytes : {1, 2, 7, 16, 17, 18, 19, 20, 100, 299, 1000}) {
+    options.batch_bytes = bytes;
+    const TokenizeReport report = tokenize(ByteTokenizer(), options);
+    INFO(bytes);
+    REQUIRE(texts_of(options.output) == expected);
+    REQUIRE(report.bytes == std::ssize(lines));
+  }
+}
+
+TEST_CASE("an error far into ranges names its line, and a line without end is refused") {
+  const TempDir dir;
+  put(dir.file("in.jsonl"), jsonl(300) + "{\"text\": \"\\ud800\"}\n" + jsonl(5));
+  TokenizeOptions options = options_for(dir, "in.jsonl");
+  for (const int64_t bytes : {1, 50, 1 << 20}) {
+    options.batch_bytes = bytes;
+    check_fails(Kind::kData, {dir.file("in.jsonl") + ":301", "not valid JSON"},
+                [&] { tokenize(ByteTokenizer(), options); });
+  }
+  put(dir.file("endless.jsonl"), jsonl(3));
+  std::filesystem::resize_file(dir.file("endless.jsonl"), kLongestLine + 1000);  // a hole of NULs
+  options.inputs = {dir.file("endless.jsonl")};
+  options.batch_bytes = 2 << 20;
+  check_fails(Kind::kData, {dir.file("endless.jsonl") + ":4", "a line of more than 256 MiB"},
+              [&] { tokenize(ByteTokenizer(), options); });
 }

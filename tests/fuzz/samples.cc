@@ -6,6 +6,7 @@
 #include "checkpoint/manifest.h"
 #include "comm/hello.h"
 #include "data/index_format.h"
+#include "data/stores/llmc.h"
 #include "formats/safetensors_header.h"
 #include "resilience/heartbeat.h"
 
@@ -117,11 +118,45 @@ std::string tekken_sample() {
 }
 
 std::string index_header_sample() {
-  const auto bytes = encode_index_header({TokenType::kUint16, 3, 4});
+  const auto bytes = encode_index_header({TokenElement::kUint16, 3, 4});
   std::string text(bytes.size(), '\0');
   std::memcpy(text.data(), bytes.data(), bytes.size());
   return text + std::string(12 * 3 + 8 * 4, '\1');
 }
+
+namespace {
+
+template <class T>
+std::string packed_values(std::initializer_list<T> values) {
+  return {reinterpret_cast<const char*>(values.begin()), sizeof(T) * values.size()};
+}
+
+}  // namespace
+
+// Three documents, the second one empty and the third of two sequences, of a .bin of 16 bytes.
+std::string megatron_sample() {
+  const auto head = encode_index_header({TokenElement::kUint16, 3, 4});
+  std::string text(head.size(), '\0');
+  std::memcpy(text.data(), head.data(), head.size());
+  return text + packed_values<int32_t>({3, 1, 4}) + packed_values<int64_t>({0, 6, 8}) +
+         packed_values<int64_t>({0, 1, 1, 3});
+}
+
+// The index of a .ds of 16 bytes.
+std::string datatrove_sample() { return packed_values<uint64_t>({3, 3, 4, 8}); }
+
+std::string datatrove_metadata_sample() { return "HuggingFaceTB/SmolLM2|2\n8\n8 tokens"; }
+
+std::string llmc_sample() {
+  return encode_llmc_header(TokenElement::kUint16, 5) + packed_values<uint16_t>({50256, 1, 2, 3, 4});
+}
+
+std::string numpy_sample() {
+  const std::string header = "{'descr': '<u2', 'fortran_order': False, 'shape': (4,), }          \n";
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + "12345678";
+}
+
+std::string document_rows_sample() { return "0,5,id,source.json.gz,1\n5,5,id2,source,2\n5,12,,,\n"; }
 
 // Checksums of a .bin of 10 bytes in blocks of 4 and an .idx of 5 in blocks of 8. targets.cc adds the checksum at the
 // end.

@@ -21,6 +21,10 @@
 #include "data/block_sums.h"
 #include "data/index_format.h"
 #include "data/manifest.h"
+#include "data/stores/datatrove.h"
+#include "data/stores/llmc.h"
+#include "data/stores/megatron.h"
+#include "data/stores/olmo.h"
 #include "eval/python_text.h"
 #include "eval/questions.h"
 #include "formats/json.h"
@@ -186,6 +190,75 @@ Verdict index_header(std::string_view bytes) {
   });
 }
 
+// Every part of a store that opens, and every start of a document, lies in the store.
+void walk(const TokenStore& store) {
+  std::vector<int32_t> starts;
+  store.document_starts(0, store.tokens(), 0, starts);
+  for (const int32_t start : starts) require(start >= 0 && start < store.tokens());
+  int64_t parts = 0;
+  store.for_each_part([&](const DocumentPart& part) {
+    require(part.first >= 0 && part.tokens >= 0 && part.first + part.tokens <= store.tokens() && ++parts < 1000000);
+  });
+}
+
+Verdict megatron(std::string_view bytes) {
+  put("part.bin", std::string(16, '\1'));
+  put("part.idx", bytes);
+  const auto read = [](SequenceOrder order) {
+    return judge(Kind::kData, [&] {
+      FilePool pool;
+      walk(MegatronStore(directory() + "/part", order, pool));
+    });
+  };
+  const Verdict any = read(SequenceOrder::kAny);
+  const Verdict contiguous = read(SequenceOrder::kContiguous);
+  require(any == Verdict::kAccepted || contiguous == Verdict::kRefused);
+  return contiguous;
+}
+
+Verdict datatrove(std::string_view bytes) {
+  put("x.ds", std::string(16, '\1'));
+  put("x.ds.index", bytes);
+  return judge(Kind::kData, [] {
+    FilePool pool;
+    walk(*open_datatrove(directory() + "/x.ds", TokenElement::kAuto, -1, pool));
+  });
+}
+
+Verdict datatrove_metadata(std::string_view text) {
+  return judge(Kind::kData, [&] {
+    const DatatroveMetadata read = parse_datatrove_metadata(text, "the file");
+    require((read.token_bytes == 2 || read.token_bytes == 4) && read.tokens >= 0);
+  });
+}
+
+Verdict llmc(std::string_view bytes) {
+  put("x.bin", bytes);
+  return judge(Kind::kData, [] {
+    FilePool pool;
+    walk(*open_llmc(directory() + "/x.bin", 1, pool));
+  });
+}
+
+Verdict numpy(std::string_view bytes) {
+  put("x.npy", bytes);
+  return judge(Kind::kData, [] {
+    FilePool pool;
+    walk(*open_olmo(directory() + "/x.npy", TokenElement::kAuto, 1, pool));
+  });
+}
+
+Verdict document_rows(std::string_view text) {
+  return judge(Kind::kData, [&] {
+    int64_t end = 0;
+    std::vector<int64_t> starts;
+    for (const std::string& row : split(text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0)), '\n')) {
+      parse_document_row(row, 12, "the file", end, starts);
+    }
+    require(end <= 12 && std::is_sorted(starts.begin(), starts.end()) && starts[0] == 0);
+  });
+}
+
 // With a checksum that fits, or nothing behind it would be reached.
 Verdict sums(std::string_view bytes) {
   const uint64_t own = xxh3_64(std::as_bytes(std::span(bytes)));
@@ -326,6 +399,12 @@ constexpr Target kTargets[] = {
     {"stream_decoder", stream_decoder, [] { return std::string("a\xC3\xA9 \xF0\x9F\x98\x80, \xE4\xB8\xAD"); }, 20000,
      0.9},
     {"index_header", index_header, index_header_sample, 20000},
+    {"megatron", megatron, megatron_sample},
+    {"datatrove", datatrove, datatrove_sample},
+    {"datatrove_metadata", datatrove_metadata, datatrove_metadata_sample, 20000, 0.6},
+    {"llmc", llmc, llmc_sample, 1000, 0.6},
+    {"numpy", numpy, numpy_sample},
+    {"document_rows", document_rows, document_rows_sample, 20000, 0.6},
     {"sums", sums, sums_sample},
     {"dataset", dataset, dataset_sample},
     {"checkpoint", checkpoint, checkpoint_sample},

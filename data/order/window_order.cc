@@ -1,0 +1,31 @@
+#include "data/order/window_order.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "data/permutation.h"
+
+namespace tokamak {
+
+EpochShuffle EpochShuffle::keyed(int64_t seed, int64_t source) {
+  EpochShuffle shuffle;
+  shuffle.mode_ = Mode::kKeyed;
+  shuffle.key_ = mix64(mix64(static_cast<uint64_t>(seed) + 0x9e3779b97f4a7c15ull) ^ static_cast<uint64_t>(source));
+  return shuffle;
+}
+
+int64_t EpochShuffle::operator()(int64_t i, int64_t epoch, int64_t n) const {
+  if (mode_ == Mode::kNone) return i;
+  return Permutation(n, mix64(key_ + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(epoch + 1)))(i);
+}
+
+WindowOrder::WindowOrder(int64_t tokens, int64_t length, EpochShuffle shuffle)
+    : length_(length), windows_((tokens - 1) / length), shuffle_(shuffle) {
+  TOKAMAK_CHECK(windows_ > 0, tokens, " tokens, windows of ", length);
+}
+
+void WindowOrder::ranges(int64_t j, std::vector<TokenRange>& out) const {
+  const int64_t window = shuffle_(j % windows_, j / windows_, windows_);
+  out.assign(1, {window * length_, length_ + 1});
+}
+
+}  // namespace tokamak
