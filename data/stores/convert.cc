@@ -1,7 +1,6 @@
 #include "data/stores/convert.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
 #include "data/stores/document_sink.h"
