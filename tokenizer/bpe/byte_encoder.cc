@@ -59,7 +59,7 @@ bool is_wide(std::string_view text) {
   return wide;
 }
 
-// Distinguishes a part of a pretoken from a pretoken, whose whole piece may be none that merging yields.
+// In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a pretoken.
 constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
 
 }  // namespace
@@ -67,6 +67,7 @@ constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
 struct ByteBpeEncoder::State {
   State(const ByteBpeTables& compiled, const ByteBpeCaches& caches)
       : tables(compiled),
+        part_tag(compiled.whole_pieces ? kPartTag : 0),
         merger(compiled.pairs, compiled.byte_ids),
         short_cache(caches.short_entries),
         long_cache(caches.long_bytes) {}
@@ -75,7 +76,7 @@ struct ByteBpeEncoder::State {
   void make_records(std::string_view text, size_t at, std::span<const uint32_t> ends);
   void encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash);
   void encode_long(std::string_view pretoken, uint64_t hash);
-  void merge_parts(std::string_view text);
+  size_t merge_parts(std::string_view text);
   void encode_part(std::string_view part, PretokenKey key, uint64_t hash);
   bool append_cached(PretokenKey key, uint64_t hash);
   void append_inline(ShortCache::Value value);
@@ -83,6 +84,7 @@ struct ByteBpeEncoder::State {
   void flush();
 
   const ByteBpeTables& tables;
+  const uint64_t part_tag;
   ByteMerger merger;
   ShortCache short_cache;
   LongCache long_cache;
@@ -161,7 +163,7 @@ void ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKey 
   if (piece.id >= 0) {
     buffer[buffered++] = static_cast<uint32_t>(piece.id);
   } else if (is_wide(pretoken)) {
-    merge_parts(pretoken);
+    if (merge_parts(pretoken) == 1 && part_tag == 0) return;  // it was inserted as a part
   } else {
     buffered += merger.merge_short(pretoken, buffer.data() + buffered);
   }
@@ -190,18 +192,18 @@ void ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t hash
                     {reinterpret_cast<const uint32_t*>(output->data()) + first, output->size() - first});
 }
 
-// Cuts `text` and encodes its parts, which are looked up as pretokens are.
-void ByteBpeEncoder::State::merge_parts(std::string_view text) {
+// Cuts `text` and encodes its parts, which are looked up as pretokens are. Returns their number.
+size_t ByteBpeEncoder::State::merge_parts(std::string_view text) {
   std::array<uint32_t, 33> ends;
   std::array<PretokenKey, 33> keys;
   std::array<uint64_t, 33> hashes;
-  const uint64_t tag = tables.whole_pieces ? kPartTag : 0;
+  size_t parts = 0;
   while (!text.empty()) {
     const size_t count = tables.cuts.cut(text, ends);
     for (size_t i = 0; i < count; ++i) {
       const size_t begin = i == 0 ? 0 : ends[i - 1];
       keys[i] = key_at(text.data() + begin, ends[i] - begin, text_end);
-      keys[i].high |= tag;
+      keys[i].high |= part_tag;
       hashes[i] = hash_of(keys[i]);
       short_cache.prefetch(hashes[i]);
     }
@@ -222,7 +224,9 @@ void ByteBpeEncoder::State::merge_parts(std::string_view text) {
       }
     }
     text.remove_prefix(ends[count - 1]);
+    parts += count;
   }
+  return parts;
 }
 
 void ByteBpeEncoder::State::encode_part(std::string_view part, PretokenKey key, uint64_t hash) {
