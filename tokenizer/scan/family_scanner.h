@@ -63,10 +63,12 @@ class Windows {
             uint32_t* end = Vectors::write_bits(bits, base, ends_.data() + count_);
             if (all_sure_) *end++ = static_cast<uint32_t>(text_.size());
             count_ = static_cast<size_t>(end - ends_.data());
+            // The next window waits for this: it must not wait for write_bits.
+            at = all_sure_ ? text_.size() : at + static_cast<size_t>(std::bit_width(bits) - 1);
           } else {
             add(bits, w, [base](int i) { return base + static_cast<uint32_t>(i); });
+            at = ends_[count_ - 1];
           }
-          at = ends_[count_ - 1];
           continue;
         }
       }

@@ -108,12 +108,10 @@ struct Avx512 {
     _mm512_store_si512(packed, _mm512_maskz_compress_epi8(bits, _mm512_load_si512(kNumbers.data())));
     const __m512i from = _mm512_set1_epi32(static_cast<int>(base));
     const int count = std::popcount(bits);
-    int at = 0;
-    do {
+    for (int at = 0; at < 32 || at < count; at += 16) {  // few windows have more than 32
       const __m128i some = _mm_load_si128(reinterpret_cast<const __m128i*>(packed + at));
       _mm512_storeu_si512(out + at, _mm512_add_epi32(from, _mm512_maskz_cvtepu8_epi32(0xFFFF, some)));
-      at += 16;
-    } while (at < count);
+    }
     return out + count;
   }
 };

@@ -77,11 +77,8 @@ Starts starts_of_words(const Window& w) {
 
   // Newlines (and slashes) after punctuation belong to it.
   const uint64_t first_taken = w.newline & (other << 1);
-  uint64_t taken = 0;
-  if (first_taken != 0) {
-    taken = fill(first_taken, kFamily.tail == Tail::kNewlines ? w.newline : w.newline | w.slash);
-    other &= ~taken;
-  }
+  const uint64_t taken = fill(first_taken, kFamily.tail == Tail::kNewlines ? w.newline : w.newline | w.slash);
+  other &= ~taken;
   const uint64_t white = w.white & ~taken;
   const uint64_t newline = w.newline & ~taken;
   const uint64_t blank = white & ~newline;
