@@ -130,10 +130,8 @@ class Avx512Scanner : public Scanner {
 
 template <Family kFamily>
 std::unique_ptr<Scanner> make_family_scanner(Simd simd) {
-  if constexpr (kFamily.words != Words::kDeepSeek) {
-    if (simd == Simd::kBest && Avx512::here()) return std::make_unique<Avx512Scanner<kFamily>>();
-    if (simd != Simd::kNone) return std::make_unique<Avx2Scanner<kFamily>>();
-  }
+  if (simd == Simd::kBest && Avx512::here()) return std::make_unique<Avx512Scanner<kFamily>>();
+  if (simd != Simd::kNone) return std::make_unique<Avx2Scanner<kFamily>>();
   return std::make_unique<ScalarScanner<kFamily>>();
 }
 

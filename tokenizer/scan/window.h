@@ -22,6 +22,7 @@ struct Window {
   uint64_t letter = 0, number = 0, white = 0, newline = 0;
   uint64_t upper = 0, lower = 0;  // letters with a case: Lu and Lt, Ll
   uint64_t mark = 0, punctuation = 0, cjk = 0;
+  uint64_t ascii = 0;
   uint64_t space = 0, apostrophe = 0, slash = 0;  // U+0020, U+0027, U+002F
   const unsigned char* bytes = nullptr;  // of each character: its byte if ASCII, kLongS, else 0x80; 3 more are readable
 
@@ -125,6 +126,7 @@ inline __attribute__((always_inline)) Window ascii_window(const unsigned char* p
   w.bytes = p;
   Vectors::classify(p, w);
   const uint64_t known = w.known();
+  w.ascii = known;
   w.letter &= known;
   w.upper = w.letter & ~w.lower;  // classify() has set `lower` where bit 5 is
   w.lower &= w.letter;
@@ -176,7 +178,7 @@ struct DecodedWindow {
     w.size = n;
     w.final = at == text.size();
     w.bytes = bytes;
-    uint64_t upper_class = 0, lower_class = 0;
+    uint64_t upper_class = 0, lower_class = 0, beyond_ascii = 0;
     for (int half = 0; half < 2; ++half) {
       const auto load = [half](const unsigned char* q) {
         return _mm256_load_si256(reinterpret_cast<const __m256i*>(q + 32 * half));
@@ -195,11 +197,13 @@ struct DecodedWindow {
       lower_class |= mask(_mm256_slli_epi16(f, 2));
       w.punctuation |= mask(_mm256_slli_epi16(f, 1));
       w.cjk |= mask(f);
+      beyond_ascii |= mask(b);
       w.space |= equals(' ');
       w.apostrophe |= equals('\'');
       w.slash |= equals('/');
     }
     const uint64_t known = w.known();
+    w.ascii = ~beyond_ascii & known;
     w.letter &= known;
     w.number &= known;
     w.white &= known;
