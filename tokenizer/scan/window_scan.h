@@ -41,6 +41,25 @@ inline int trusted_by_white(const Window& w) {
   return w.size - std::countl_one(w.white << (kWindow - w.size));
 }
 
+// The character after the last newline of each run of white space, if it is in the run. `white` and `newline` are without
+// those that punctuation has taken.
+inline uint64_t after_last_newlines(uint64_t white, uint64_t newline) {
+  const uint64_t blank = white & ~newline;
+  uint64_t after = (newline << 1) & blank;
+  if (((newline >> 1) & blank) == 0) return after;
+  uint64_t ends = (after + blank) & ~blank & newline;  // a newline follows these blanks
+  for (; ends != 0; ends &= ends - 1) after &= ~std::bit_floor(after & ((ends & (0 - ends)) - 1));
+  return after;
+}
+
+// The beginning of each number, and of every third digit after it.
+inline uint64_t triples(uint64_t number) {
+  uint64_t starts = number & ~(number << 1);
+  const uint64_t fourth = number & (number << 1) & (number << 2);
+  for (uint64_t next = starts; (next = (next << 3) & fourth) != 0;) starts |= next;
+  return starts;
+}
+
 template <Family kFamily>
 Starts starts_of_gpt2(const Window& w) {
   const uint64_t other = w.known() & ~(w.letter | w.number | w.white);
@@ -77,21 +96,14 @@ Starts starts_of_words(const Window& w) {
 
   // Newlines (and slashes) after punctuation belong to it.
   const uint64_t first_taken = w.newline & (other << 1);
-  uint64_t taken = 0;
-  if (first_taken != 0) {
-    taken = fill(first_taken, kFamily.tail == Tail::kNewlines ? w.newline : w.newline | w.slash);
-    other &= ~taken;
-  }
+  const uint64_t taken = fill(first_taken, kFamily.tail == Tail::kNewlines ? w.newline : w.newline | w.slash);
+  other &= ~taken;
   const uint64_t white = w.white & ~taken;
   const uint64_t newline = w.newline & ~taken;
   const uint64_t blank = white & ~newline;
 
   // A piece ends after the last newline of a run of white space.
-  uint64_t after_newline = (newline << 1) & blank;
-  if (((newline >> 1) & blank) != 0) {
-    uint64_t ends = (after_newline + blank) & ~blank & newline;  // a newline follows these blanks
-    for (; ends != 0; ends &= ends - 1) after_newline &= ~std::bit_floor(after_newline & ((ends & (0 - ends)) - 1));
-  }
+  uint64_t after_newline = after_last_newlines(white, newline);
   // The last blank of a run goes with what follows, or is a piece.
   uint64_t last = blank & ~(white >> 1);
   if (w.final) {
@@ -104,14 +116,7 @@ Starts starts_of_words(const Window& w) {
 
   const uint64_t other_begins = begins(other) & ~(w.space << 1);
   const uint64_t prefix = other_begins & (word >> 1);
-  uint64_t numbers = w.number;
-  if constexpr (kFamily.digits != 1) {
-    numbers = begins(w.number);
-    if constexpr (kFamily.digits == 3) {
-      const uint64_t fourth = w.number & (w.number << 1) & (w.number << 2);
-      for (uint64_t next = numbers; (next = (next << 3) & fourth) != 0;) numbers |= next;
-    }
-  }
+  const uint64_t numbers = kFamily.digits == 1 ? w.number : kFamily.digits == 3 ? triples(w.number) : begins(w.number);
   uint64_t starts = (begins(word) & ~(blank << 1) & ~(prefix << 1)) | other_begins | numbers | begins(white) |
                     after_newline | last | 1;
 
@@ -146,8 +151,41 @@ Starts starts_of_words(const Window& w) {
   return {starts, trusted};
 }
 
+// Numbers and CJK runs are regions, which the third split cuts by themselves.
+inline Starts starts_of_deepseek(const Window& w) {
+  const uint64_t word = w.letter | w.mark;
+  const uint64_t cjk = w.cjk & ~w.number;
+  const uint64_t regions = ((w.number ^ (w.number << 1)) | (cjk ^ (cjk << 1))) & w.known();  // where one begins
+  const auto after = [&](uint64_t mask) { return (mask << 1) & ~regions; };                  // in the same region
+  const auto before = [&](uint64_t mask) { return (mask & ~regions) >> 1; };                 // in the same region
+  const auto begins = [&](uint64_t run) { return run & ~after(run); };
+  const uint64_t gap = w.known() & ~(word | w.punctuation | w.white | w.number);
+
+  const uint64_t taken = fill(w.newline & after(w.punctuation), w.newline);
+  const uint64_t white = w.white & ~taken;
+  const uint64_t newline = w.newline & ~taken;
+  const uint64_t blank = white & ~newline;
+  uint64_t last = blank & ~(white >> 1) & ~(regions >> 1);
+  if (w.final) last &= ~(uint64_t{1} << (w.size - 1));
+
+  // ASCII punctuation takes ASCII letters only; other letters after them are another word.
+  const uint64_t ascii_letter = w.letter & w.ascii;
+  const uint64_t punctuation = begins(w.punctuation) & ~after(w.space);
+  const uint64_t prefix = punctuation & w.ascii & before(ascii_letter);
+  const uint64_t after_prefix = fill(after(prefix), ascii_letter) & ascii_letter;
+  const uint64_t second_word = after(after_prefix) & word & ~ascii_letter;
+
+  const uint64_t words = begins(word) & ~after(blank | gap | prefix);
+  const uint64_t starts = words | second_word | punctuation | begins(gap) | (gap & before(word)) | triples(w.number) |
+                          begins(white) | after_last_newlines(white, newline) | last | regions | 1;
+  int trusted = trusted_by_white(w);
+  if (!w.final && (gap >> (w.size - 1)) != 0) trusted = std::min(trusted, w.size - 2);
+  return {starts, trusted};
+}
+
 template <Family kFamily>
 Starts starts_of(const Window& w) {
+  if constexpr (kFamily.words == Words::kDeepSeek) return starts_of_deepseek(w);
   if constexpr (kFamily.words == Words::kGpt2)
     return starts_of_gpt2<kFamily>(w);
   else
