@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+sys.path.pop(0)  # the folder of this file, which has the name of a package
 PASSES = ["cold", "fresh", "warm"]
 PR_SET_THP_DISABLE = 41
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"

@@ -41,7 +41,7 @@ class ByteBpe {
 // Bounds of an encoder's memory. Larger caches merge less often; smaller ones stay in the processor's caches.
 struct ByteBpeCaches {
   int64_t short_entries = int64_t{1} << 21;  // pretokens of at most 15 bytes, 32 bytes each; a power of two, at least 2
-  int64_t long_bytes = int64_t{16} << 20;    // memory for pretokens of 16 to 96 bytes
+  int64_t long_bytes = int64_t{32} << 20;    // memory for pretokens of 16 to 96 bytes
 };
 
 // Encodes text. It caches pretokens, so each thread has its own.

@@ -154,6 +154,7 @@ void ByteBpeEncoder::State::make_records(std::string_view text, size_t at, std::
     record.hash = hash_long(text.substr(record.begin, record.length));
     long_cache.prefetch(record.hash);
   }
+  for (size_t k = 0; k < long_count; ++k) long_cache.prefetch_record(records[long_ones[k]].hash);
 }
 
 void ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash) {

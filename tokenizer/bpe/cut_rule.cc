@@ -49,12 +49,14 @@ void CutRule::add(std::string_view piece) {
 // A byte that belongs to no character joins its neighbours. No branch depends on a cut, since cuts are frequent and hard
 // to predict.
 size_t CutRule::cut(std::string_view text, std::span<uint32_t> ends) const {
+  if (text.size() < 4) return ends[0] = static_cast<uint32_t>(text.size()), 1;
   size_t count = 0;
   uint32_t left = 0;
   uint32_t left_last = 0;  // last byte
   bool left_valid = false;
   for (size_t at = 0; at < text.size();) {
-    const uint32_t bytes = packed(text.substr(at, 4));
+    const size_t load = std::min(at, text.size() - 4);  // no byte behind the text is read
+    const uint32_t bytes = packed({text.data() + load, 4}) >> 8 * (at - load);
     const size_t length = length_of_character(bytes & 0xFF);
     const CharacterShape& shape = kShapes[length];
     const bool valid = (bytes & shape.marks) == shape.marked;

@@ -33,7 +33,7 @@ class CutRule {
 
   bool may_join_partly(uint32_t left, uint32_t right) const;
 
-  static constexpr int kBits = 20;
+  static constexpr int kBits = 18;
   // A set bit says that a piece may contain the pair. Different pairs may share a bit, which only costs a cut.
   std::vector<uint64_t> pairs_;         // of whole characters
   std::vector<uint64_t> partly_;        // of a character and a part of one, or of two parts

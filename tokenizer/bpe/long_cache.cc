@@ -1,6 +1,7 @@
 #include "tokenizer/bpe/long_cache.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -9,50 +10,61 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kFirstSlots = 256;
+constexpr size_t kFirstLongSlots = 1024;
 constexpr size_t kSearchedSlots = 32;
+
+size_t words_of(size_t length) { return (length + sizeof(uint32_t) - 1) / sizeof(uint32_t); }
 
 }  // namespace
 
 LongCache::LongCache(int64_t most_bytes)
-    : most_bytes_(static_cast<size_t>(most_bytes)), pages_(kFirstSlots * sizeof(Slot)), mask_(kFirstSlots - 1) {}
+    : most_bytes_(static_cast<size_t>(most_bytes)),
+      pages_(kFirstLongSlots * sizeof(Slot)),
+      mask_(kFirstLongSlots - 1),
+      records_(1) {}
 
 std::span<const uint32_t> LongCache::find(std::string_view text, uint64_t hash) const {
   for (size_t i = 0; i < kSearchedSlots; ++i) {
-    const Slot& slot = slots()[(hash + i) & mask_];
-    if (slot.length == 0) break;
-    if (slot.hash == hash && std::string_view(keys_).substr(slot.key, slot.length) == text) {
-      return std::span(ids_).subspan(slot.ids, slot.count);
+    const Slot slot = slots()[(hash + i) & mask_];
+    if (slot.record == 0) break;
+    if (slot.tag != hash >> 32) continue;
+    const uint32_t* record = records_.data() + slot.record;
+    const size_t count = record[1] & 0xFFFF;
+    if (record[1] >> 16 == text.size() && std::memcmp(record + 2 + count, text.data(), text.size()) == 0) {
+      return {record + 2, count};
     }
   }
   return {};
 }
 
 void LongCache::insert(std::string_view text, uint64_t hash, std::span<const uint32_t> ids) {
-  TOKAMAK_CHECK(!ids.empty() && text.size() <= kLongest, text.size(), " bytes, ", ids.size(), " ids");
-  const size_t arenas = keys_.size() + text.size() + (ids_.size() + ids.size()) * sizeof(uint32_t);
-  const bool half_full = 2 * (size_ + 1) > mask_ + 1;
-  if (arenas > most_bytes_ / 2 || (half_full && 4 * pages_.bytes() > most_bytes_ / 2)) {
-    pages_.clear();
-    keys_.clear();
-    ids_.clear();
-    size_ = 0;
-  } else if (half_full) {
+  TOKAMAK_CHECK(!ids.empty() && text.size() <= kLongest && ids.size() <= kLongest, text.size(), " bytes, ", ids.size(),
+                " ids");
+  const size_t words = 2 + ids.size() + words_of(text.size());
+  const bool full = 4 * (size_ + 1) > 3 * (mask_ + 1);
+  // A quarter of the memory is for slots, the rest for records.
+  if ((records_.size() + words) * sizeof(uint32_t) > most_bytes_ / 4 * 3 ||
+      (full && 4 * pages_.bytes() > most_bytes_ / 4)) {
+    clear();
+  } else if (full) {
     grow();
   }
   Slot* slot = free_slot(hash);
   if (slot == nullptr) return;
-  *slot = {hash, static_cast<uint32_t>(keys_.size()), static_cast<uint32_t>(ids_.size()),
-           static_cast<uint32_t>(ids.size()), static_cast<uint32_t>(text.size())};
+  const size_t begin = records_.size();
+  *slot = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(begin)};
   ++size_;
-  keys_.append(text);
-  ids_.insert(ids_.end(), ids.begin(), ids.end());
+  records_.resize(begin + words);
+  records_[begin] = static_cast<uint32_t>(hash);
+  records_[begin + 1] = static_cast<uint32_t>(text.size() << 16 | ids.size());
+  std::copy(ids.begin(), ids.end(), records_.begin() + static_cast<int64_t>(begin) + 2);
+  std::memcpy(records_.data() + begin + 2 + ids.size(), text.data(), text.size());
 }
 
 LongCache::Slot* LongCache::free_slot(uint64_t hash) {
   for (size_t i = 0; i < kSearchedSlots; ++i) {
     Slot& slot = slots()[(hash + i) & mask_];
-    if (slot.length == 0) return &slot;
+    if (slot.record == 0) return &slot;
   }
   return nullptr;
 }
@@ -63,16 +75,22 @@ void LongCache::grow() {
   mask_ = 4 * (mask_ + 1) - 1;
   size_ = 0;
   for (const Slot& slot : old_slots) {
-    if (slot.length == 0) continue;
-    Slot* moved = free_slot(slot.hash);
+    if (slot.record == 0) continue;
+    Slot* moved = free_slot(uint64_t{slot.tag} << 32 | records_[slot.record]);
     if (moved == nullptr) continue;
     *moved = slot;
     ++size_;
   }
 }
 
+void LongCache::clear() {
+  pages_.clear();
+  records_.resize(1);
+  size_ = 0;
+}
+
 int64_t LongCache::bytes() const {
-  return static_cast<int64_t>(pages_.bytes() + keys_.capacity() + ids_.capacity() * sizeof(uint32_t));
+  return static_cast<int64_t>(pages_.bytes() + records_.capacity() * sizeof(uint32_t));
 }
 
 }  // namespace tokamak

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,9 +15,11 @@ class LongCache {
  public:
   static constexpr size_t kLongest = 96;  // bytes; longer pretokens rarely repeat
 
-  explicit LongCache(int64_t most_bytes = int64_t{16} << 20);
+  explicit LongCache(int64_t most_bytes = int64_t{32} << 20);
 
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots()[hash & mask_]); }
+  // After prefetch() and some other work: the record that the first slot names.
+  void prefetch_record(uint64_t hash) const { __builtin_prefetch(records_.data() + slots()[hash & mask_].record); }
   std::span<const uint32_t> find(std::string_view text, uint64_t hash) const;  // empty: not there
 
   // `text` must not be in the cache, and has at most kLongest bytes. `ids` is not empty.
@@ -27,24 +28,21 @@ class LongCache {
   int64_t bytes() const;
 
  private:
-  struct alignas(32) Slot {
-    uint64_t hash;
-    uint32_t key;     // offset in keys_
-    uint32_t ids;     // offset in ids_
-    uint32_t count;   // of ids
-    uint32_t length;  // of the key; 0: free
+  struct Slot {
+    uint32_t tag;     // the upper half of the hash
+    uint32_t record;  // index in records_; 0: free
   };
 
   Slot* slots() const { return static_cast<Slot*>(pages_.data()); }
   Slot* free_slot(uint64_t hash);
   void grow();
+  void clear();
 
   size_t most_bytes_;
   ZeroedPages pages_;
   size_t mask_;
   size_t size_ = 0;
-  std::string keys_;
-  std::vector<uint32_t> ids_;
+  std::vector<uint32_t> records_;  // each is {lower half of the hash, length << 16 | number of ids}, the ids, the bytes
 };
 
 }  // namespace tokamak

@@ -33,7 +33,7 @@ class ShortCache {
   // `most_entries`: a power of two, at least 2.
   explicit ShortCache(int64_t most_entries = int64_t{1} << 21);
 
-  void prefetch(uint64_t hash) const { __builtin_prefetch(&lines_[hash & mask_], 0, 2); }
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&lines_[hash & mask_]); }
 
   // The value of `key` in the first line of its search, or zero if it is not there.
   Value find_first(PretokenKey key, uint64_t hash) const {
