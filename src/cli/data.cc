@@ -1,5 +1,7 @@
-// tokamak data tokenize | verify | inspect: makes data sets from text, checks them, and prints their contents.
+// tokamak data tokenize | verify | pack | inspect: makes data sets from text, checks them, packs their documents into
+// rows, and prints their contents.
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +15,9 @@
 #include "cli/progress.h"
 #include "cli/version.h"
 #include "config/units.h"
+#include "data/dataset.h"
 #include "data/manifest.h"
+#include "data/order/pack_table.h"
 #include "data/prepare/tokenize.h"
 #include "data/sample_source.h"
 #include "data/verify.h"
@@ -132,6 +136,34 @@ class VerifyData : public Command {
   std::string directory_;
 };
 
+class PackData : public Command {
+ public:
+  explicit PackData(CLI::App* parser) {
+    parser->add_option("DIR", directory_, "data set, or another program's files as in data.sources")->required();
+    add_quantity(parser, "--length", length_, parse_count, "positions of a row: data.sequence_length of the training")
+        ->required()
+        ->type_name("N");
+  }
+
+  int run() override {
+    FilePool pool;
+    const Dataset data = open_dataset(directory_, std::numeric_limits<int32_t>::max(), pool);
+    const int64_t width = token_bytes(data.manifest().token_type);
+    ProgressLines lines;
+    const PackReport report =
+        pack_dataset(data, length_, [&](int64_t done) { lines.at(done * width, data.tokens() * width, ""); });
+    std::cout << pack_table_path(directory_, length_) << ": " << report.rows << " rows of " << length_ << " positions, "
+              << report.pieces << " pieces of documents, "
+              << fixed(100.0 * double(report.positions) / (double(report.rows) * double(length_)), 2)
+              << " % filled, in " << human_duration(lines.seconds()) << "\n";
+    return 0;
+  }
+
+ private:
+  std::string directory_;
+  int64_t length_ = 0;
+};
+
 class InspectData : public Command {
  public:
   explicit InspectData(CLI::App* parser) {
@@ -215,11 +247,12 @@ class InspectData : public Command {
 }  // namespace
 
 void add_data(CLI::App& root, Commands& commands) {
-  CLI::App* data = root.add_subcommand("data", "make data sets from text, verify or inspect them");
+  CLI::App* data = root.add_subcommand("data", "make data sets from text, verify, pack or inspect them");
   data->require_subcommand(1);
   add_command<Tokenize>(*data, commands, "tokenize", "turn text into a data set");
   add_command<VerifyData>(*data, commands, "verify",
                           "read a data set and check checksums, index, ids and document ends (exit code 3: damaged)");
+  add_command<PackData>(*data, commands, "pack", "make the table of rows that data.packing: best_fit reads");
   add_command<InspectData>(*data, commands, "inspect", "print a data set's manifest, or one window");
 }
 
