@@ -86,8 +86,8 @@ struct DataOptions {
       "attention stays inside a document; off, a token also attends to unrelated documents before its own, which "
       "costs FLOPs");
     v("order", order,
-      "shuffled: a keyed permutation of all windows, new in each epoch; sequential: stored order, in which similar "
-      "documents follow each other; megatron: the samples of Megatron-LM's GPTDataset and blend, held in arrays");
+      "shuffled: windows in a new order each epoch; sequential: stored order, similar documents in a row; megatron: "
+      "Megatron-LM's samples, from arrays");
     v("megatron_split", megatron_split,
       "Megatron's --split for order: megatron, as in 969,30,1: trains on the first part of each source; empty: on all");
     v("megatron_samples", megatron_samples,

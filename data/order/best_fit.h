@@ -1,5 +1,5 @@
-// Best-fit decreasing: puts pieces of documents into rows of T positions, the longest first, each into the fullest row
-// that has room (Ding et al., "Fewer Truncations Improve Language Modeling", ICML 2024). n pieces take O(n log T) time.
+// Best-fit decreasing: puts pieces of documents into rows of T positions, the longest first. Each goes into the fullest
+// row that has room (Ding et al., "Fewer Truncations Improve Language Modeling", ICML 2024). Takes O(n log T) time.
 #pragma once
 
 #include <cstdint>

@@ -30,9 +30,9 @@ struct PackReport {
   int64_t positions = 0;  // of R T
 };
 
-// Writes the table of a data set, atomically. A document of n tokens has n - 1 positions, each with the next token as its
-// target; its EOS is only a target. A longer document is cut into pieces of T and a rest. Documents are packed in blocks
-// of 2^20, so memory does not grow with the data set. `progress` gets tokens done.
+// Writes the table of a data set, atomically. A document of n tokens has n - 1 positions, each with the next token as
+// its target; its EOS is only a target. A longer document is cut into pieces of T and a rest. Documents are packed in
+// blocks of 2^20, so memory does not grow with the data set. `progress` gets tokens done.
 PackReport pack_dataset(const Dataset& data, int64_t length, const std::function<void(int64_t)>& progress);
 
 class PackTable {

@@ -1,5 +1,5 @@
-// A set of integers in [0, size) that finds its smallest member at or above a bound: bits in words, and a bit for each
-// word that has one, level by level (a segment tree of 64 children). Each call costs the number of levels.
+// A set of integers in [0, size) that finds its smallest member at or above a bound. It is a segment tree of 64
+// children: bits in words, and in the next level a bit for each word that is not zero. A call costs one step a level.
 #pragma once
 
 #include <bit>

@@ -35,9 +35,9 @@ class Descriptor {
   int fd_;
 };
 
-// Bounded repetition of failed reads, for file servers: while one fails over, reads fail (EIO, ESTALE, ETIMEDOUT, EAGAIN,
-// EREMOTEIO) or end early, and later they work. A repetition opens the file again, since a stale handle stays stale. Each
-// is logged as a warning.
+// Bounded repetition of failed reads, for file servers. While one fails over, reads fail (EIO, ESTALE, ETIMEDOUT,
+// EAGAIN, EREMOTEIO) or end early, and later they work. A repetition opens the file again, since a stale handle stays
+// stale. Each is logged as a warning.
 struct ReadRetries {
   int64_t most = 0;                       // after the first try
   std::atomic<int64_t>* count = nullptr;  // of all repetitions; outlives the file

@@ -1,6 +1,6 @@
-"""Reads of training data that fail and then work, as on NFS or Lustre while a server fails over: the run waits, reads
-again and ends with an undisturbed run's bits. Reads that keep failing end it with exit code 3 and an error that names
-file, offset and tries."""
+"""Reads of training data fail and then work, as on NFS or Lustre while a server fails over. The run waits, reads again
+and ends with an undisturbed run's bits. Reads that keep failing end it with exit code 3 and an error that names file,
+offset and tries."""
 import errno
 import os
 import re
