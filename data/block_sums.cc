@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/file.h"
 
 namespace tokamak {
 
@@ -94,8 +93,9 @@ void write_sums(const std::string& path, const ShardSums& sums) {
   file.close();
 }
 
-ShardSums read_sums(const std::string& path, int64_t bin_bytes, int64_t idx_bytes) {
-  const std::string text = read_text(path, Kind::kData);
+ShardSums read_sums(const InputFile& file, int64_t bin_bytes, int64_t idx_bytes) {
+  const std::string& path = file.path();
+  const std::string text = read_text(file, Kind::kData);
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   if (bytes.size() < 16 || std::memcmp(bytes.data(), kSumsMagic, 8) != 0) {
     fail(Kind::kData, str(path, " is not a file of block checksums: it does not begin with LLMSUM1"));

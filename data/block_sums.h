@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/hash.h"
 
 namespace tokamak {
@@ -46,6 +47,6 @@ class BlockHasher {
 
 void write_sums(const std::string& path, const ShardSums& sums);
 // Error(kData) if the file is damaged, or if its tables do not cover files of these sizes.
-ShardSums read_sums(const std::string& path, int64_t bin_bytes, int64_t idx_bytes);
+ShardSums read_sums(const InputFile& file, int64_t bin_bytes, int64_t idx_bytes);
 
 }  // namespace tokamak

@@ -19,7 +19,7 @@ FilePool::Lease FilePool::open(const std::string& path) {
       by_path_.erase(oldest->file.path());
       oldest = entries_.erase(oldest);
     }
-    entries_.emplace_front(path);
+    entries_.emplace_front(path, ReadRetries{read_retries_, &retries_});
     by_path_[path] = entries_.begin();
   }
   Entry& entry = entries_.front();

@@ -1,5 +1,5 @@
 // Caches open files, at most `limit` of them: a data set may have more shards than a process may have open files.
-// Thread-safe. Closes the least recently used file first, and never one in use.
+// Thread-safe. Closes the least recently used file first, and never one in use. Its files repeat failed reads.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,14 @@ class FilePool {
   struct Entry {
     InputFile file;
     int64_t users = 0;
-    explicit Entry(const std::string& path) : file(path, Kind::kData) {}
+    Entry(const std::string& path, ReadRetries retries) : file(path, Kind::kData, retries) {}
   };
 
  public:
   static constexpr int64_t kDefaultLimit = 256;
-  explicit FilePool(int64_t limit = kDefaultLimit) : limit_(limit) {}
+  // `read_retries`: of each failed read (ReadRetries::most).
+  explicit FilePool(int64_t limit = kDefaultLimit, int64_t read_retries = 0)
+      : limit_(limit), read_retries_(read_retries) {}
   FilePool(const FilePool&) = delete;
   FilePool& operator=(const FilePool&) = delete;
 
@@ -41,8 +43,13 @@ class FilePool {
 
   Lease open(const std::string& path);  // Error(kData) if it cannot be opened
 
+  int64_t limit() const { return limit_; }
+  int64_t retries() const { return retries_.load(); }  // repetitions of failed reads so far
+
  private:
   const int64_t limit_;
+  const int64_t read_retries_;
+  std::atomic<int64_t> retries_ = 0;
   std::mutex mutex_;
   std::list<Entry> entries_;  // the most recently used first
   std::unordered_map<std::string, std::list<Entry>::iterator> by_path_;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "data/block_sums.h"
 
 namespace tokamak {
 
@@ -23,6 +24,12 @@ Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(sour
   micro_batches_ = (slice_end_ - slice_begin_ + options_.micro_batch - 1) / options_.micro_batch;
   ring_.resize(options_.prefetch + 1);
   thread_ = std::thread([this] { run(); });
+}
+
+int64_t Loader::planned_bytes(int64_t micro_batch, int64_t length, int64_t prefetch) {
+  constexpr int64_t kArrays = 4;  // tokens, targets, positions and cu_seqlens
+  const int64_t tokens = micro_batch * length;
+  return (prefetch + 1) * kArrays * tokens * int64_t{sizeof(int32_t)} + kBinBlockBytes;
 }
 
 Loader::~Loader() {

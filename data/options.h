@@ -30,6 +30,7 @@ struct SourceOptions {
   std::string tokenizer;
   int64_t delimiter_id = -1;
   TokenElement token_type = TokenElement::kAuto;
+  double max_epochs = 0;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -44,12 +45,20 @@ struct SourceOptions {
     v("delimiter_id", delimiter_id,
       "id between documents in files without an index of them; -1: the tokenizer's EOS, or for llmc its BOS or EOS");
     v("token_type", token_type, "type of the tokens in raw files, whose bytes do not say it; a wrong one reads noise");
+    v("max_epochs", max_epochs,
+      "refuse to start if this source would be repeated more often, whatever data.max_epochs allows; 0: no limit");
   }
 };
 
 enum class SampleOrder { kShuffled, kSequential, kMegatron };
 inline const std::vector<std::string>& enum_names(SampleOrder) {
   static const std::vector<std::string> names = {"shuffled", "sequential", "megatron"};
+  return names;
+}
+
+enum class Packing { kWindows, kBestFit };
+inline const std::vector<std::string>& enum_names(Packing) {
+  static const std::vector<std::string> names = {"windows", "best_fit"};
   return names;
 }
 
@@ -61,7 +70,10 @@ struct DataOptions {
   SampleOrder order = SampleOrder::kShuffled;
   std::string megatron_split;
   int64_t megatron_samples = 0;
+  Packing packing = Packing::kWindows;
+  int64_t shuffle_block = 0;
   double max_epochs = 0;
+  int64_t read_retries = 5;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -74,14 +86,23 @@ struct DataOptions {
       "attention stays inside a document; off, a token also attends to unrelated documents before its own, which "
       "costs FLOPs");
     v("order", order,
-      "shuffled: a keyed permutation of all windows, new in each epoch; sequential: stored order, in which similar "
-      "documents follow each other; megatron: the samples of Megatron-LM's GPTDataset and blend, held in arrays");
+      "shuffled: windows in a new order each epoch; sequential: stored order, similar documents in a row; megatron: "
+      "Megatron-LM's samples, from arrays");
     v("megatron_split", megatron_split,
       "Megatron's --split for order: megatron, as in 969,30,1: trains on the first part of each source; empty: on all");
     v("megatron_samples", megatron_samples,
       "samples that order: megatron is built for, as another number changes the whole order; 0: those of this run");
+    v("packing", packing,
+      "windows: the text cut every sequence_length tokens; best_fit: rows of whole documents from `tokamak data pack`, "
+      "with some padding");
+    v("shuffle_block", shuffle_block,
+      "with order: shuffled, permute blocks of so many windows, then windows within 16 blocks: fewer scattered reads, "
+      "less mixing; 0: all windows");
     v("max_epochs", max_epochs,
       "refuse to start if a source would be repeated more often; repeated data teaches less each time; 0: no limit");
+    v("read_retries", read_retries,
+      "repetitions of a failed read (EIO, ESTALE, a short file) after 0.1, 0.4, 1.6, ... s; more wait out a longer "
+      "failover of a file server");
   }
 };
 

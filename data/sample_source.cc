@@ -9,10 +9,11 @@
 #include "base/printable.h"
 #include "base/process.h"
 #include "data/mixture.h"
+#include "data/order/block_shuffle.h"
 #include "data/order/megatron_blend.h"
 #include "data/order/megatron_order.h"
 #include "data/order/megatron_split.h"
-#include "data/order/window_order.h"
+#include "data/order/pack_table.h"
 #include "formats/parse_json.h"
 
 namespace tokamak {
@@ -22,13 +23,37 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kStateVersion = 1;
+constexpr int64_t kLongestBlock = int64_t{1} << 40;
 
 }  // namespace
 
 SampleSource::SampleSource(const DataOptions& options, int64_t seed)
-    : files_(std::make_unique<FilePool>()), options_(options), sequence_length_(options.sequence_length), seed_(seed) {
-  if (sequence_length_ > 0) return;
-  fail(Kind::kConfig, str("data.sequence_length is ", sequence_length_, "; it must be above zero"));
+    : files_(std::make_unique<FilePool>(FilePool::kDefaultLimit, options.read_retries)),
+      options_(options),
+      sequence_length_(options.sequence_length),
+      seed_(seed) {
+  check_options();
+}
+
+void SampleSource::check_options() const {
+  if (sequence_length_ <= 0) {
+    fail(Kind::kConfig, str("data.sequence_length is ", sequence_length_, "; it must be above zero"));
+  }
+  if (options_.read_retries < 0) {
+    fail(Kind::kConfig, str("data.read_retries is ", options_.read_retries, "; it must be zero or more"));
+  }
+  const int64_t block = options_.shuffle_block;
+  if (block < 0 || block > kLongestBlock) {
+    fail(Kind::kConfig, str("data.shuffle_block is ", block, "; it must lie between 0 and ", kLongestBlock));
+  }
+  if (block > 0 && options_.order != SampleOrder::kShuffled) {
+    fail(Kind::kConfig, str("data.shuffle_block is ", block, ", but data.order is ", enum_name(options_.order)),
+         "only data.order: shuffled has blocks");
+  }
+  if (options_.packing == Packing::kBestFit && options_.order == SampleOrder::kMegatron) {
+    fail(Kind::kConfig, "data.packing is best_fit, but data.order megatron has samples of its own",
+         "take data.order: shuffled");
+  }
 }
 
 SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
@@ -36,7 +61,7 @@ SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOpt
     : SampleSource(options, seed) {
   std::vector<double> weights;
   for (const SourceOptions& source : sources) {
-    add(open_dataset(source, vocab_size, *files_));
+    add(open_dataset(source, vocab_size, *files_), source.max_epochs);
     weights.push_back(source.weight);
   }
   arrange(weights, run_samples);
@@ -49,7 +74,7 @@ SampleSource::SampleSource(const DataOptions& options, std::vector<Dataset> data
   arrange(weights, run_samples);
 }
 
-void SampleSource::add(Dataset dataset) {
+void SampleSource::add(Dataset dataset, double max_epochs) {
   const TokenizerIdentity& its = dataset.manifest().tokenizer;
   if (!datasets_.empty() && its.hash != tokenizer().hash) {
     fail(Kind::kData,
@@ -58,11 +83,12 @@ void SampleSource::add(Dataset dataset) {
              ")"),
          "tokenize all sources with one tokenizer; data.sources[i].tokenizer names that of another program's files");
   }
-  if (dataset.tokens() < sequence_length_ + 1) {
+  if (dataset.tokens() < sequence_length_ + 1 && options_.packing == Packing::kWindows) {
     fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(),
                           " tokens; one sequence takes data.sequence_length + 1 = ", sequence_length_ + 1));
   }
   datasets_.push_back(std::move(dataset));
+  max_epochs_.push_back(max_epochs);
 }
 
 void SampleSource::arrange(std::span<const double> weights, int64_t run_samples) {
@@ -77,10 +103,20 @@ void SampleSource::arrange(std::span<const double> weights, int64_t run_samples)
   parts_ = mixture->parts();
   schedule_ = std::move(mixture);
   for (int64_t i = 0; i < sources(); ++i) {
-    const EpochShuffle shuffle =
-        options_.order == SampleOrder::kShuffled ? EpochShuffle::keyed(seed_, i) : EpochShuffle::none();
-    orders_.push_back(std::make_unique<WindowOrder>(dataset(i).tokens(), sequence_length_, shuffle));
+    if (options_.packing == Packing::kBestFit) {
+      PackTable table(dataset(i), sequence_length_, *files_);
+      tables_.push_back(table.hash());
+      orders_.push_back(std::make_unique<PackedOrder>(std::move(table), shuffle_of(i)));
+    } else {
+      orders_.push_back(std::make_unique<WindowOrder>(dataset(i).tokens(), sequence_length_, shuffle_of(i)));
+    }
   }
+}
+
+EpochShuffle SampleSource::shuffle_of(int64_t source) const {
+  if (options_.order != SampleOrder::kShuffled) return EpochShuffle::none();
+  const int64_t block = options_.shuffle_block;
+  return block > 0 ? EpochShuffle::blocks(seed_, source, block) : EpochShuffle::keyed(seed_, source);
 }
 
 void SampleSource::arrange_as_megatron(std::span<const double> weights, int64_t samples) {
@@ -142,6 +178,7 @@ void SampleSource::read(int64_t k, Sample& out) const {
   out.tokens.resize(T + 1);
   out.targets.resize(T);
   out.document_starts.clear();
+  const bool rows = order.kind() == RangeKind::kRows;
   int64_t at = 0;
   for (const TokenRange& range : out.ranges) {
     TOKAMAK_CHECK(range.count > 0 && at + range.count <= T + 1, "sample ", k, ": ", range.count, " tokens at ", at);
@@ -154,7 +191,19 @@ void SampleSource::read(int64_t k, Sample& out) const {
         out.document_starts.erase(out.document_starts.begin());
       }
     }
-    at += range.count;
+    if (rows) {  // the last token is only a target, and the next range replaces it
+      std::copy_n(out.tokens.begin() + at + 1, range.count - 1, out.targets.begin() + at);
+      at += range.count - 1;
+    } else {
+      at += range.count;
+    }
+  }
+  if (rows) {
+    // Padding is a segment of its own, without targets: no token attends to it, and the loss ignores it.
+    std::fill(out.tokens.begin() + at, out.tokens.end(), std::max(data.manifest().eos_id, 0));
+    std::fill(out.targets.begin() + at, out.targets.end(), -1);
+    if (at < T) out.document_starts.push_back(static_cast<int32_t>(at));
+    return;
   }
   TOKAMAK_CHECK(at == T + 1, "sample ", k, " has ", at, " tokens");
   std::copy(out.tokens.begin() + 1, out.tokens.end(), out.targets.begin());
@@ -171,14 +220,18 @@ double SampleSource::epochs(int64_t source, int64_t samples) const {
 }
 
 void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
-  if (max_epochs <= 0) return;
-  for (int64_t i = 0; i < sources(); ++i) {
-    if (epochs(i, samples) <= max_epochs) continue;
+  const auto check = [&](int64_t i, double most, const std::string& key) {
+    if (most <= 0 || epochs(i, samples) <= most) return;
+    const int64_t taken = schedule_->count(i, samples);
     fail(Kind::kConfig,
          str("the run would read data set ", dataset(i).directory(), " ", fixed(epochs(i, samples), 2),
-             " times: ", schedule_->count(i, samples), " of its ", samples, " samples, where one epoch has ",
-             windows(i), "; data.max_epochs is ", max_epochs),
-         "train for fewer tokens, give the source a smaller weight, add data or raise data.max_epochs");
+             " times: ", taken, " of its ", samples, " samples (", fixed(100.0 * double(taken) / double(samples), 2),
+             " %), where one epoch has ", windows(i), "; ", key, " is ", most),
+         str("train for fewer tokens, give the source a smaller weight, add data or raise ", key));
+  };
+  for (int64_t i = 0; i < sources(); ++i) {
+    check(i, max_epochs_[i], str("data.sources[", i, "].max_epochs"));
+    check(i, max_epochs, "data.max_epochs");
   }
 }
 
@@ -194,6 +247,9 @@ std::string SampleSource::state_json(int64_t next_sample) const {
   if (options_.order == SampleOrder::kMegatron) {
     state["megatron"] = {{"samples", megatron_samples_}, {"split", options_.megatron_split}, {"weights", weights_}};
   }
+  // These keys are absent where they change nothing, as in states of earlier versions.
+  if (!tables_.empty()) state["packing"] = tables_;
+  if (options_.shuffle_block > 0) state["shuffle_block"] = {options_.shuffle_block, kBlocksPerGroup};
   state["version"] = kStateVersion;
   state["tokenizer"] = tokenizer().hash;
   state["seed"] = seed_;
@@ -236,6 +292,10 @@ int64_t SampleSource::restore(const std::string& state_json) const {
         "number of samples, split or weights of data.order megatron (which decide its order; data.megatron_samples "
         "keeps the number)",
         saved.value("megatron", Json()), mine.value("megatron", Json()));
+    check("data.packing (tables of rows, by their hashes)", saved.value("packing", Json()),
+          mine.value("packing", Json()));
+    check("data.shuffle_block (and blocks in a group)", saved.value("shuffle_block", Json()),
+          mine.value("shuffle_block", Json()));
     check("run.seed", saved.at("seed"), mine.at("seed"));
     const auto next = whole_of<int64_t>(saved.at("next_sample"));
     if (next < 0) fail(Kind::kCheckpoint, str("the checkpoint's next sample is ", next));

@@ -14,6 +14,7 @@
 #include "data/options.h"
 #include "data/order/source_order.h"
 #include "data/order/source_schedule.h"
+#include "data/order/window_order.h"
 
 namespace tokamak {
 
@@ -46,7 +47,8 @@ class SampleSource {
   const TokenizerIdentity& tokenizer() const { return datasets_.front().manifest().tokenizer; }
 
   double epochs(int64_t source, int64_t samples) const;  // of a source, after samples [0, samples) of the mixture
-  // Error(kConfig) if a run of `samples` samples repeats a source more than max_epochs times. 0: no limit.
+  // Error(kConfig) if a run of `samples` samples repeats a source more than max_epochs times, or than the source's own
+  // max_epochs. 0: no limit.
   void check_epochs(int64_t samples, double max_epochs) const;
 
   // The state for a checkpoint: JSON of the identities and of the next sample.
@@ -57,15 +59,19 @@ class SampleSource {
 
  private:
   SampleSource(const DataOptions& options, int64_t seed);
-  void add(Dataset dataset);
+  void add(Dataset dataset, double max_epochs = 0);
+  void check_options() const;
   void arrange(std::span<const double> weights, int64_t run_samples);
+  EpochShuffle shuffle_of(int64_t source) const;
   void arrange_as_megatron(std::span<const double> weights, int64_t samples);
 
   std::unique_ptr<FilePool> files_;
   std::vector<Dataset> datasets_;
+  std::vector<double> max_epochs_;                    // of each source
   std::vector<std::unique_ptr<SourceOrder>> orders_;  // of each source
   std::unique_ptr<SourceSchedule> schedule_;
-  std::vector<int64_t> parts_;   // of the mixture's period, for the state
+  std::vector<std::string> tables_;  // hashes of the tables of rows, for the state
+  std::vector<int64_t> parts_;       // of the mixture's period, likewise
   std::vector<double> weights_;  // with order: megatron, likewise
   int64_t megatron_samples_ = 0;
   const DataOptions options_;

@@ -49,7 +49,7 @@ Shard::Shard(const std::string& directory, const ShardInfo& info, TokenType type
 
 const Shard::Files& Shard::files() const {
   std::call_once(once_, [&] {
-    ShardSums sums = read_sums(prefix_ + ".sum", info().bytes, info().index_bytes);
+    ShardSums sums = read_sums(pool_.open(prefix_ + ".sum").file(), info().bytes, info().index_bytes);
     auto files = std::make_unique<Files>(
         Files{CheckedFile(prefix_ + ".bin", info().bytes, std::move(sums.bin), pool_),
               CheckedFile(prefix_ + ".idx", info().index_bytes, std::move(sums.idx), pool_), IndexHeader{}});

@@ -66,7 +66,7 @@ MegatronOrder::MegatronOrder(std::span<const int32_t> lengths, SequenceRange par
   random.shuffle(shuffle.subspan(first_samples));
 }
 
-// Where each sample begins; the last entry is where the last one ends. Consecutive samples share a token.
+// Finds where each sample begins, and where the last one ends. Consecutive samples share a token.
 void MegatronOrder::cut(int64_t samples, int64_t length) {
   cuts_.reserve(samples + 1);
   cuts_.push_back({});

@@ -1,6 +1,6 @@
 // The samples of Megatron-LM's GPTDataset, bit for bit (megatron/core/datasets/gpt_dataset.py and helpers.cpp). It
-// shuffles sequences and joins them, cuts the result into samples that share one token, and shuffles these. The order of
-// a whole run depends on the number of its samples. It is the one order with arrays: planned_bytes() says their size.
+// shuffles sequences and joins them, cuts the result into samples that share one token, and shuffles these. The order
+// of a whole run depends on the number of its samples. It is the one order with arrays: planned_bytes() is their size.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "data/order/block_shuffle.h"
 #include "data/permutation.h"
 
 namespace tokamak {
@@ -13,9 +14,24 @@ EpochShuffle EpochShuffle::keyed(int64_t seed, int64_t source) {
   return shuffle;
 }
 
+EpochShuffle EpochShuffle::blocks(int64_t seed, int64_t source, int64_t block) {
+  EpochShuffle shuffle = keyed(seed, source);
+  shuffle.mode_ = Mode::kBlocks;
+  shuffle.block_ = block;
+  return shuffle;
+}
+
 int64_t EpochShuffle::operator()(int64_t i, int64_t epoch, int64_t n) const {
-  if (mode_ == Mode::kNone) return i;
-  return Permutation(n, mix64(key_ + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(epoch + 1)))(i);
+  const uint64_t key = mix64(key_ + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(epoch + 1));
+  switch (mode_) {
+    case Mode::kNone:
+      return i;
+    case Mode::kKeyed:
+      return Permutation(n, key)(i);
+    case Mode::kBlocks:
+      return block_shuffled(i, n, block_, key);
+  }
+  TOKAMAK_UNREACHABLE("shuffle ", static_cast<int>(mode_));
 }
 
 WindowOrder::WindowOrder(int64_t tokens, int64_t length, EpochShuffle shuffle)

@@ -13,13 +13,15 @@ class EpochShuffle {
   // `source` is the number of the source. Sources with as many samples do not share an order.
   static EpochShuffle none() { return {}; }
   static EpochShuffle keyed(int64_t seed, int64_t source);
+  static EpochShuffle blocks(int64_t seed, int64_t source, int64_t block);  // block_shuffle.h
 
   int64_t operator()(int64_t i, int64_t epoch, int64_t n) const;
 
  private:
-  enum class Mode { kNone, kKeyed };
+  enum class Mode { kNone, kKeyed, kBlocks };
   Mode mode_ = Mode::kNone;
   uint64_t key_ = 0;
+  int64_t block_ = 0;
 };
 
 class WindowOrder final : public SourceOrder {

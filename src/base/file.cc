@@ -7,9 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
+#include "base/log.h"
 #include "base/process.h"
 
 namespace tokamak {
@@ -25,6 +29,16 @@ constexpr int64_t kUnderWay = int64_t{64} << 20;
 [[noreturn]] void fail_code(Kind kind, const std::string& what, const std::error_code& code) {
   fail(kind, str(what, ": ", code.message()));
 }
+
+// Waits before repetitions of a read, in seconds: 0.1, 0.4, 1.6, ...
+constexpr double kFirstWait = 0.1;
+constexpr double kLongestWait = 30;
+
+bool may_go_away(int error) {
+  return error == 0 || error == EIO || error == ESTALE || error == ETIMEDOUT || error == EAGAIN || error == EREMOTEIO;
+}
+
+std::string after_tries(int64_t tries) { return tries == 1 ? "" : str(", after ", tries, " tries"); }
 
 }  // namespace
 
@@ -57,9 +71,15 @@ std::string open_problem(int error) {
   }
 }
 
-InputFile::InputFile(std::string path, Kind kind)
-    : path_(std::move(path)), kind_(kind), fd_(open_regular(path_, O_RDONLY)) {
-  if (!fd_) fail(kind_, str("cannot open ", path_, ": ", open_problem(errno)));
+InputFile::InputFile(std::string path, Kind kind, ReadRetries retries)
+    : path_(std::move(path)), kind_(kind), retries_(retries), fd_(open_regular(path_, O_RDONLY)) {
+  for (int64_t tries = 1; !fd_; ++tries) {
+    const int error = errno;
+    if (!repeats(tries, error, str("cannot open ", path_))) {
+      fail(kind_, str("cannot open ", path_, ": ", open_problem(error), after_tries(tries)));
+    }
+    fd_ = open_regular(path_, O_RDONLY);
+  }
   struct stat info {};
   if (::fstat(fd_.get(), &info) != 0) fail_errno(kind_, str("cannot stat ", path_));
   size_ = info.st_size;
@@ -67,16 +87,35 @@ InputFile::InputFile(std::string path, Kind kind)
 
 void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
   size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t got = ::pread(fd_.get(), out.data() + done, out.size() - done, offset + static_cast<int64_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_errno(kind_, str("cannot read ", path_, " at byte ", offset + static_cast<int64_t>(done)));
-    if (got == 0) {
-      fail(kind_, str(path_, " ends at byte ", offset + static_cast<int64_t>(done), ", ", out.size() - done,
-                      " bytes too early"));
+  for (int64_t tries = 1; done < out.size();) {
+    const int64_t at = offset + static_cast<int64_t>(done);
+    const ssize_t got = ::pread(fd_.get(), out.data() + done, out.size() - done, at);
+    if (got > 0) {
+      done += got;
+      continue;
     }
-    done += got;
+    const int error = got < 0 ? errno : 0;
+    if (error == EINTR) continue;
+    const std::string what =
+        error == 0 ? str(path_, " ends at byte ", at, ", ", out.size() - done, " bytes too early")
+                   : str("cannot read ", path_, " at byte ", at, ": ", std::generic_category().message(error));
+    if (!repeats(tries, error, what)) fail(kind_, what + after_tries(tries));
+    ++tries;
+    // Replaces the descriptor under its number, which other threads may be using. Without the file, the old one is
+    // tried again.
+    const Descriptor again = open_regular(path_, O_RDONLY);
+    if (again) ::dup3(again.get(), fd_.get(), O_CLOEXEC);
   }
+}
+
+bool InputFile::repeats(int64_t tries, int error, const std::string& what) const {
+  if (tries > retries_.most || !may_go_away(error)) return false;
+  const double seconds = std::min(kFirstWait * std::pow(4.0, double(tries - 1)), kLongestWait);
+  const int64_t count = retries_.count != nullptr ? retries_.count->fetch_add(1) + 1 : tries;
+  log::warning(what, "; try ", tries + 1, " of ", retries_.most + 1, " in ", fixed(seconds, 1), " s (repetition ",
+               count, " so far)");
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  return true;
 }
 
 void InputFile::drop_cache() const { ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED); }
@@ -152,9 +191,13 @@ bool is_writable_by_all(const std::string& directory) {
 }
 
 std::string read_text(const std::string& path, Kind kind, int64_t limit) {
-  const InputFile file(path, kind);
+  return read_text(InputFile(path, kind), kind, limit);
+}
+
+std::string read_text(const InputFile& file, Kind kind, int64_t limit) {
   if (file.size() > limit) {
-    fail(kind, str(path, " has ", human_bytes(file.size()), "; such a file is never above ", human_bytes(limit)));
+    fail(kind,
+         str(file.path(), " has ", human_bytes(file.size()), "; such a file is never above ", human_bytes(limit)));
   }
   std::string text(file.size(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));

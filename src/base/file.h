@@ -3,6 +3,7 @@
 // and no writer follows a link.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -34,22 +35,35 @@ class Descriptor {
   int fd_;
 };
 
+// Bounded repetition of failed reads, for file servers. While one fails over, reads fail (EIO, ESTALE, ETIMEDOUT,
+// EAGAIN, EREMOTEIO) or end early, and later they work. A repetition opens the file again, since a stale handle stays
+// stale. Each is logged as a warning.
+struct ReadRetries {
+  int64_t most = 0;                       // after the first try
+  std::atomic<int64_t>* count = nullptr;  // of all repetitions; outlives the file
+};
+
 // A file open for reading at any offset, by several threads concurrently.
 class InputFile {
  public:
   // Error if it is missing, a directory, pipe, socket or device. Follows links to files.
-  InputFile(std::string path, Kind kind);
+  InputFile(std::string path, Kind kind, ReadRetries retries = {});
 
   int64_t size() const { return size_; }
   const std::string& path() const { return path_; }
-  // Fills `out` from `offset`; handles short reads and EINTR; an earlier end of file is an error.
+  // Fills `out` from `offset`; handles short reads and EINTR; an earlier end of file is an error. Errors name the file,
+  // the offset and the number of tries.
   void read_at(int64_t offset, std::span<std::byte> out) const;
   // Asks the system to drop this file's page cache, so that the next read comes from the disk.
   void drop_cache() const;
 
  private:
+  // Waits, longer before each repetition, unless `error` (0: the file ended) is final or too many tries failed.
+  bool repeats(int64_t tries, int error, const std::string& what) const;
+
   std::string path_;
   Kind kind_;
+  ReadRetries retries_;
   Descriptor fd_;
   int64_t size_ = 0;
 };
@@ -96,6 +110,7 @@ bool is_writable_by_all(const std::string& directory);
 // The limit of read_text: a sparse file of a few bytes on disk would otherwise fill the memory.
 constexpr int64_t kLargestText = int64_t{64} << 20;  // bytes
 std::string read_text(const std::string& path, Kind kind, int64_t limit = kLargestText);
+std::string read_text(const InputFile& file, Kind kind, int64_t limit = kLargestText);
 void make_directories(const std::string& path, Kind kind);
 std::vector<std::string> list_directory(const std::string& path, Kind kind);  // names, sorted, without . and ..
 void rename_path(const std::string& from, const std::string& to, Kind kind);

@@ -1,5 +1,6 @@
-// tokamak data tokenize: makes data sets from text. data_files.cc has the other subcommands of data.
+// tokamak data tokenize | pack: makes data sets from text, and tables of packed rows. data_files.cc has the rest.
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +14,9 @@
 #include "cli/progress.h"
 #include "cli/version.h"
 #include "config/units.h"
+#include "data/dataset.h"
 #include "data/manifest.h"
+#include "data/order/pack_table.h"
 #include "data/prepare/tokenize.h"
 #include "tokenizer/tokenizer.h"
 
@@ -107,6 +110,34 @@ class Tokenize : public Command {
   bool overwrite_ = false;
 };
 
+class PackData : public Command {
+ public:
+  explicit PackData(CLI::App* parser) {
+    parser->add_option("DIR", directory_, "data set, or another program's files as in data.sources")->required();
+    add_quantity(parser, "--length", length_, parse_count, "positions of a row: data.sequence_length of the training")
+        ->required()
+        ->type_name("N");
+  }
+
+  int run() override {
+    FilePool pool;
+    const Dataset data = open_dataset(directory_, std::numeric_limits<int32_t>::max(), pool);
+    const int64_t width = token_bytes(data.manifest().token_type);
+    ProgressLines lines;
+    const PackReport report =
+        pack_dataset(data, length_, [&](int64_t done) { lines.at(done * width, data.tokens() * width, ""); });
+    std::cout << pack_table_path(directory_, length_) << ": " << report.rows << " rows of " << length_ << " positions, "
+              << report.pieces << " pieces of documents, "
+              << fixed(100.0 * double(report.positions) / (double(report.rows) * double(length_)), 2)
+              << " % filled, in " << human_duration(lines.seconds()) << "\n";
+    return 0;
+  }
+
+ private:
+  std::string directory_;
+  int64_t length_ = 0;
+};
+
 }  // namespace
 
 void add_data(CLI::App& root, Commands& commands) {
@@ -114,6 +145,8 @@ void add_data(CLI::App& root, Commands& commands) {
       "data", "make data sets from text; verify, inspect or convert them and other programs' files");
   data->require_subcommand(1);
   add_command<Tokenize>(*data, commands, "tokenize", "turn text into a data set");
+  add_command<PackData>(*data, commands, "pack",
+                        "write the table of rows that data.packing: best_fit reads beside a data set");
   add_data_files(*data, commands);
 }
 

@@ -37,8 +37,8 @@ int64_t pinned_bytes(const MemoryPlan& plan, const Device& device);
 // Advice for a node with too little memory for the snapshot that saves are written from.
 std::string snapshot_hint(const Device& device);
 
-// Bytes that automatic choices may fill. A CPU's memory also holds scratch of libraries and prefetched batches, which
-// no plan includes, so an eighth of it stays free.
+// Bytes that automatic choices may fill. A CPU's memory also holds scratch of libraries, which no plan includes. So an
+// eighth of it stays free.
 int64_t fillable_bytes(int64_t bytes, bool uses_host_memory);
 
 // Error(kDevice) if the plan does not fit into the device's memory, or its pinned buffers into the host's. It names the

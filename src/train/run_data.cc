@@ -43,6 +43,8 @@ RunData::RunData(const RunConfig& config, const RunTable& table)
 
   DataOptions in_order = config.data;
   in_order.order = SampleOrder::kSequential;
+  in_order.packing = Packing::kWindows;
+  in_order.shuffle_block = 0;
   validation.emplace(opened("data.validation", config, in_order, config.data.validation));
   if (validation->tokenizer().hash != train.tokenizer().hash) {
     fail(Kind::kData,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/loader.h"
 #include "train/memory_check.h"
 #include "train/run_data.h"
 #include "train/sampler.h"
@@ -28,7 +29,8 @@ PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t 
                           .cached_sequences = samples.sequences,
                           .cached_length = samples.length,
                           .snapshot = trains && (config.checkpoint.async || !backend.device->uses_host_memory()),
-                          .statistics = trains && config.metrics.tensor_statistics > 0};
+                          .statistics = trains && config.metrics.tensor_statistics > 0,
+                          .read_ahead_bytes = trains ? Loader::planned_bytes(micro_batch, batch.length) : 0};
   return {{batch, micro_batch},
           config.activation_checkpoint,
           std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};
@@ -66,7 +68,8 @@ void complete_from_data(RunConfig& config) {
   try {
     config.model.vocab_size = read_first_manifest(config).vocab_size;
     if (config.model.vocab_size == 0) {
-      fail(Kind::kConfig, str("data.sources[0], ", config.data.sources.at(0).path, ", does not say how large its vocabulary is"),
+      fail(Kind::kConfig,
+           str("data.sources[0], ", config.data.sources.at(0).path, ", does not say how large its vocabulary is"),
            "name data.sources[0].tokenizer");
     }
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <thread>
 
 #include "base/hash.h"
 #include "base/line_appender.h"
@@ -138,4 +139,30 @@ TEST_CASE("a file's name is one component of a path, and short enough for an end
                                   std::string("/"), std::string("a\0b", 3), std::string(251, 'x')}) {
     CHECK_FALSE(is_file_name(name));
   }
+}
+
+TEST_CASE("a read that finds the file too short is repeated, on the file that is there then") {
+  const TempDir dir;
+  const std::string path = dir.file("a.bin");
+  write_text_atomically(path, "0123", Kind::kData);
+  std::atomic<int64_t> repetitions = 0;
+  const InputFile file(path, Kind::kData, {.most = 3, .count = &repetitions});
+  std::string text(8, ' ');
+  // Replaced, not appended to: only a new descriptor sees it.
+  std::thread writer([&] {
+    while (repetitions == 0) std::this_thread::yield();
+    write_text_atomically(path, "01234567", Kind::kData);
+  });
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  writer.join();
+  CHECK(text == "01234567");
+  CHECK(repetitions >= 1);
+
+  const InputFile again(path, Kind::kData, {.most = 1, .count = nullptr});
+  std::string longer(9, ' ');
+  CHECK_THROWS_WITH(again.read_at(0, std::as_writable_bytes(std::span(longer))),
+                    Contains(path) && Contains("ends at byte 8, 1 bytes too early, after 2 tries"));
+  const InputFile once(path, Kind::kData);
+  CHECK_THROWS_WITH(once.read_at(0, std::as_writable_bytes(std::span(longer))), !Contains("tries"));
+  CHECK_THROWS_WITH(InputFile(dir.file("none"), Kind::kData, {.most = 5}), Contains("No such file") && !Contains("tries"));
 }

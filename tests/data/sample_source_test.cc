@@ -118,6 +118,21 @@ TEST_CASE("a source that would be repeated too often stops the run before it beg
   check_fails(Kind::kConfig, {dir.path(), "2.03 times", "75", "37", "max_epochs"}, [&] { source.check_epochs(75, 2); });
 }
 
+TEST_CASE("a source's own limit of epochs stops the run, with the source, its share and its epochs") {
+  const TempDir dir;
+  write_dataset(dir.file("small"), Documents(20, std::vector<int32_t>(30, 5)));
+  write_dataset(dir.file("large"), numbered_documents(2000, 60));
+  SourceOptions small{dir.file("small"), 1};
+  small.max_epochs = 2;
+  const SampleSource source = open({{dir.file("large"), 3}, small});
+  CHECK_NOTHROW(source.check_epochs(4 * 74, 0));
+  check_fails(
+      Kind::kConfig,
+      {dir.file("small"), "2.03 times", "75 of its 300 samples (25.00 %)", "37", "data.sources[1].max_epochs is 2"},
+      [&] { source.check_epochs(300, 50); });
+  check_fails(Kind::kConfig, {dir.file("small"), "data.max_epochs is 1"}, [&] { source.check_epochs(200, 1); });
+}
+
 TEST_CASE("too little text, no text, or two tokenizers are refused") {
   const TempDir dir;
   write_dataset(dir.file("tiny"), {std::vector<int32_t>(T, 5)});

@@ -193,7 +193,7 @@ TEST_CASE("an index that does not tile its tokens is refused, even with a valid 
     std::string idx = read_text(dir.file("part-00000.idx"), Kind::kData);
     std::memcpy(idx.data() + offset, &value, width);
     write_text_atomically(dir.file("part-00000.idx"), idx, Kind::kData);
-    ShardSums sums = read_sums(dir.file("part-00000.sum"), info.bytes, info.index_bytes);
+    ShardSums sums = read_sums(InputFile(dir.file("part-00000.sum"), Kind::kData), info.bytes, info.index_bytes);
     sums.idx.sums[0] = xxh3_64(as_bytes_of(idx));
     write_sums(dir.file("part-00000.sum"), sums);
     check_fails(Kind::kData, words, [&] { Shard(dir.path(), info, TokenType::kUint16, pool).check_index(); });

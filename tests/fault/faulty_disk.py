@@ -28,11 +28,11 @@ class Disk:
     """The environment of a run `name` whose checkpoint directory, or what is `under` a path, is on a faulty disk."""
 
     def __init__(self, place, name, at=0, fault="", rank=None, rate=0, fsync=0, under=None, reads=False,
-                 begin=""):
+                 begin="", times=1):
         self.trace = place.file(name + ".trace")
         self.env = {"LD_PRELOAD": LIBRARY, "FAULTY_DISK_UNDER": under or place.run(name) + "/checkpoints",
                     "FAULTY_DISK_READS": str(int(reads)),
-                    "FAULTY_DISK_TRACE": self.trace, "FAULTY_DISK_AT": str(at), "FAULTY_DISK_FAULT": str(fault),
+                    "FAULTY_DISK_TRACE": self.trace, "FAULTY_DISK_AT": str(at), "FAULTY_DISK_FAULT": str(fault), "FAULTY_DISK_TIMES": str(times),
                     "FAULTY_DISK_RATE": str(rate), "FAULTY_DISK_FSYNC": str(fsync), "FAULTY_DISK_FROM": begin}
         if rank is not None:
             self.env["FAULTY_DISK_RANK"] = str(rank)

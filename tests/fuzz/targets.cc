@@ -264,7 +264,7 @@ Verdict sums(std::string_view bytes) {
   const uint64_t own = xxh3_64(std::as_bytes(std::span(bytes)));
   const std::string text = std::string(bytes).append(reinterpret_cast<const char*>(&own), sizeof(own));
   return judge(Kind::kData, [&] {
-    const ShardSums read = read_sums(put("part.sum", text), 10, 5);
+    const ShardSums read = read_sums(InputFile(put("part.sum", text), Kind::kData), 10, 5);
     require(read.bin.blocks() * read.bin.block_bytes >= 10 && read.idx.blocks() * read.idx.block_bytes >= 5);
   });
 }

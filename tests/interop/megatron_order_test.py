@@ -39,7 +39,7 @@ except ModuleNotFoundError as error:
 
 
 class Tokenizer:
-    """What GPTDataset asks of one. No token is padding."""
+    """The attributes that GPTDataset reads. No token is padding."""
     vocab_size, eod, pad, unique_identifiers = 60000, 0, 70000, {"class": "test"}
 
 
@@ -55,7 +55,7 @@ def a_case(number):
         lengths += [length + 2] * 50  # Megatron never returns if a part of the split has no tokens
         sources.append((round(rng.uniform(0.1, 3), rng.randint(1, 6)), lengths))
     tokens = sum(sum(lengths) for _, lengths in sources)
-    # A tenth of an epoch to five epochs; the last one may be nearly whole or nearly empty.
+    # From a tenth of an epoch to five; the last one may be nearly whole or nearly empty.
     samples = max(1, int(tokens / length * rng.choice([0.1, 0.9, 1.05, 1.5, 1.9, 2.3, 3.85, 5])))
     split = rng.choice(["100,0,0", "96.9,2,1.1", "9,1,0", "1,1,0", "2/1"]) if number % 3 else "all"
     return length, rng.choice([0, 1, 1234, 2**32 - 1, rng.randrange(2**32)]), samples, split, sources
@@ -87,7 +87,7 @@ def theirs(directory, case):
 
 def epochs_of(data, case):
     parts = data.datasets if isinstance(data, BlendedDataset) else [data]
-    return [part._get_num_epochs(part._get_num_tokens_per_epoch()) for part in parts]  # pylint: disable=protected-access
+    return [part._get_num_epochs(part._get_num_tokens_per_epoch()) for part in parts]
 
 
 def main():
@@ -100,7 +100,7 @@ def main():
             epochs = epochs_of(data, case)
         different = numpy.flatnonzero((our_samples != their_samples).any(axis=1))
         about = f"case {number}: T {case[0]}, seed {case[1]}, {case[2]} samples, split {case[3]}, {len(case[4])} source(s), epochs {epochs}"
-        assert different.size == 0, f"{about}: sample {different[0]}: {our_samples[different[0]]}, Megatron's {their_samples[different[0]]}"
+        assert different.size == 0, (about, different[0], our_samples[different[0]], their_samples[different[0]])
         print(about, flush=True)
         seen |= set(epochs)
     assert {1, 2} <= seen, seen

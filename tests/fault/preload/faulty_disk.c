@@ -8,9 +8,11 @@
 //   FAULTY_DISK_FROM   "N TEXT": counts from the moment at which the N-th file with TEXT in its path is opened for
 //                      writing, until the next such file is; not set: counts all
 //   FAULTY_DISK_READS  1: reads at an offset are counted, too
-//   FAULTY_DISK_FAULT  an errno as a number; kill; hang; stop: the whole process, until SIGCONT; short: a write takes half of
-//                      its bytes; lost: fsync fails with EIO and the second half of the file is zeros, for the kernel
-//                      takes failed pages for clean ones
+//   FAULTY_DISK_TIMES  so many operations from that one on get the fault; not set: 1
+//   FAULTY_DISK_FAULT  an errno as a number; kill; hang; stop: the whole process, until SIGCONT; short: a write or read takes
+//                      half of its bytes; end: a read finds the end of the file; stale: the handle that is read is stale,
+//                      so reads of it fail with ESTALE until the file is opened again; lost: fsync fails with EIO and the
+//                      second half of the file is zeros, for the kernel takes failed pages for clean ones
 //   FAULTY_DISK_RATE   bytes a second of every write
 //   FAULTY_DISK_FSYNC  seconds that every fsync takes longer
 //   FAULTY_DISK_TRACE  a line for each operation is appended here: rank, number, call, path
@@ -98,7 +100,8 @@ static bool strike(const char* call, const char* path, bool* half, int fd) {
   if (!is_below(path)) return false;
   const int before = errno;
   const long number = number_of(call, path);
-  const bool struck = number != 0 && number == atol(setting("FAULTY_DISK_AT"));
+  const long at = atol(setting("FAULTY_DISK_AT")), times = atol(setting("FAULTY_DISK_TIMES"));
+  const bool struck = number != 0 && at != 0 && number >= at && number < at + (times > 0 ? times : 1);
   const char* fault = setting("FAULTY_DISK_FAULT");
   trace(number, call, path);
   errno = before;
@@ -113,6 +116,7 @@ static bool strike(const char* call, const char* path, bool* half, int fd) {
     if (half != NULL) *half = true;
     return false;
   }
+  if (strcmp(fault, "end") == 0 || strcmp(fault, "stale") == 0) return true;
   if (strcmp(fault, "lost") == 0 && fd >= 0) lose_half(fd);
   errno = strcmp(fault, "lost") == 0 ? EIO : atoi(fault);
   return true;
@@ -179,13 +183,31 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) {
   return syscall(SYS_pwrite64, fd, bytes, half ? count / 2 : count, at);
 }
 
+static atomic_bool stale[1024];  // handles; until their number is opened again
+
 ssize_t pread(int fd, void* bytes, size_t count, off_t at) {
   char path[PATH_MAX];
+  bool half = false;
+  if (fd >= 0 && fd < 1024 && stale[fd]) {
+    errno = ESTALE;
+    return -1;
+  }
   if (setting("FAULTY_DISK_READS")[0] == '1') {
     path_of(fd, NULL, path);
-    if (strike("read", path, NULL, -1)) return -1;
+    if (strike("read", path, &half, -1)) {
+      if (strcmp(setting("FAULTY_DISK_FAULT"), "end") == 0) return 0;
+      if (strcmp(setting("FAULTY_DISK_FAULT"), "stale") != 0) return -1;
+      if (fd < 1024) stale[fd] = true;
+      errno = ESTALE;
+      return -1;
+    }
   }
-  return syscall(SYS_pread64, fd, bytes, count, at);
+  return syscall(SYS_pread64, fd, bytes, half ? (count + 1) / 2 : count, at);
+}
+
+int dup3(int from, int to, int flags) {
+  if (to >= 0 && to < 1024) stale[to] = false;
+  return (int)syscall(SYS_dup3, from, to, flags);
 }
 
 ssize_t pread64(int fd, void* bytes, size_t count, off_t at) { return pread(fd, bytes, count, at); }
@@ -203,6 +225,7 @@ int close(int fd) {
   char path[PATH_MAX];
   const int flags = fcntl(fd, F_GETFL);
   path_of(fd, NULL, path);
+  if (fd >= 0 && fd < 1024) stale[fd] = false;
   const bool fails = flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && strike("close", path, NULL, -1);
   const int reason = errno;
   const int result = (int)syscall(SYS_close, fd);
