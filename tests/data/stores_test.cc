@@ -3,6 +3,7 @@
 #include <fstream>
 #include <set>
 
+#include "data/dataset.h"
 #include "data/stores/olmo.h"
 #include "data/stores/source.h"
 #include "support/temp_dir.h"
@@ -189,6 +190,34 @@ TEST_CASE("a NumPy file is read by its header, and refused for what holds no ids
   source.token_type = TokenElement::kUint32;
   bad(std::string("abcdef"), {"x.npy", "6 bytes", "uint32"});
   bad(numpy(good, 6), {"x.npy", "uint16", "uint32"});
+}
+
+TEST_CASE("the documents of a raw file are those of its .csv.gz, which must fit") {
+  const TempDir dir;
+  const Documents documents = numbered_documents(700, 25);
+  std::string rows;
+  int64_t end = 0;
+  for (const auto& document : documents) {
+    rows += str(end, ",", end + std::ssize(document), ",id,/corpus/file.gz,7\n");
+    end += std::ssize(document);
+  }
+  write_file(dir.file("x.npy"), packed<uint32_t>(concatenated(documents)));
+  write_file(dir.file("x.csv.gz"), gzip_stored(rows));
+  SourceOptions source = source_at(dir.file("x.npy"));
+  source.token_type = TokenElement::kUint32;
+  CHECK(documents_of(source) == documents);
+  check_ranges(source, documents);
+  const auto bad = [&](const std::string& bytes, const std::vector<std::string>& words) {
+    write_file(dir.file("x.csv.gz"), bytes);
+    refused(source, words);
+  };
+  bad(gzip_stored(rows.substr(0, rows.size() - 60)), {"x.csv.gz", "tokens"});
+  bad(gzip_stored(rows + str(end, ",", end + 1, ",,,\n")), {"x.csv.gz", "END", std::to_string(end)});
+  bad(gzip_stored(rows).substr(0, 5000), {"x.csv.gz"});
+  bad(gzip_stored("0,0,,,\n" + std::string(1000, 'x') + "\n"), {"x.csv.gz", "2 is xxx"});
+  std::string endless;
+  for (int64_t i = 0; i < end + 5; ++i) endless += "0,0\n";
+  bad(gzip_stored(endless.substr(0, 60000)), {"x.csv.gz", "0"});
 }
 
 TEST_CASE("a row of documents is refused unless it follows the one before it") {
