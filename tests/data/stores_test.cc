@@ -48,7 +48,7 @@ void check_ranges(const SourceOptions& source, const Documents& documents) {
     position += std::ssize(document);
   }
   REQUIRE(data.tokens() == std::ssize(tokens));
-  for (int64_t first = 0; first < data.tokens(); first += 61) {
+  for (int64_t first = 0; first < data.tokens(); first += 97) {
     for (const int64_t length : {int64_t{1}, int64_t{3}, int64_t{200}, data.tokens()}) {
       const int64_t n = std::min(length, data.tokens() - first);
       std::vector<int32_t> ids(static_cast<size_t>(n)), starts, expected;
@@ -109,7 +109,7 @@ TEST_CASE("the golden bytes of each format are its tokens and documents") {
 
 TEST_CASE("all types of tokens, several sequences and empty documents come back in any range") {
   const TempDir dir;
-  Documents documents = numbered_documents(900, 25);
+  Documents documents = numbered_documents(500, 25);
   for (size_t d = 0; d < documents.size(); d += 7) documents[d].clear();
   Documents small = documents;  // ids that fit one byte
   for (auto& document : small) {
@@ -211,10 +211,10 @@ TEST_CASE("the documents of a raw file are those of its .csv.gz, which must fit"
     write_file(dir.file("x.csv.gz"), bytes);
     refused(source, words);
   };
-  bad(gzip_stored(rows.substr(0, rows.size() - 60)), {"x.csv.gz", "tokens"});
+  bad(gzip_stored(rows.substr(0, rows.rfind('\n', rows.size() - 2) + 1)), {"x.csv.gz", "tokens", std::to_string(end)});
   bad(gzip_stored(rows + str(end, ",", end + 1, ",,,\n")), {"x.csv.gz", "END", std::to_string(end)});
   bad(gzip_stored(rows).substr(0, 5000), {"x.csv.gz"});
-  bad(gzip_stored("0,0,,,\n" + std::string(1000, 'x') + "\n"), {"x.csv.gz", "2 is xxx"});
+  bad(gzip_stored("0,0,,,\n" + std::string(1000, 'x') + "\n"), {"line 2", "x.csv.gz", "xxx"});
   std::string endless;
   for (int64_t i = 0; i < end + 5; ++i) endless += "0,0\n";
   bad(gzip_stored(endless.substr(0, 60000)), {"x.csv.gz", "0"});
