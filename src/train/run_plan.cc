@@ -66,7 +66,8 @@ void complete_from_data(RunConfig& config) {
   try {
     config.model.vocab_size = read_first_manifest(config).vocab_size;
     if (config.model.vocab_size == 0) {
-      fail(Kind::kConfig, str("data.sources[0], ", config.data.sources.at(0).path, ", does not say how large its vocabulary is"),
+      fail(Kind::kConfig,
+           str("data.sources[0], ", config.data.sources.at(0).path, ", does not say how large its vocabulary is"),
            "name data.sources[0].tokenizer");
     }
   } catch (const Error& error) {
