@@ -117,6 +117,10 @@ SourceReport verify_source(const SourceOptions& source, const std::function<void
     report.documents += store->info().documents;
     report.bytes += store->info().bytes;
   }
+  const auto knows = [](const auto& store) { return store->knows_documents(); };
+  if (report.documents == 0 && report.problems.empty() && std::all_of(open.stores.begin(), open.stores.end(), knows)) {
+    attempt([&] { report.documents = document_lengths(open.stores).documents; });
+  }
   return report;
 }
 

@@ -4,11 +4,15 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 
 #include "base/error.h"
+#include "base/lines.h"
 #include "base/printable.h"
+#include "data/document_search.h"
 #include "data/stores/delimited.h"
+#include "formats/compressed_stream.h"
 
 namespace tokamak {
 
@@ -36,6 +40,63 @@ TokenElement element_of_descr(std::string_view descr) {
   }
   return TokenElement::kAuto;
 }
+
+constexpr int64_t kLongestRow = int64_t{1} << 20;  // bytes
+
+// Documents by a .csv.gz, which has to be read whole: when the first document is asked for.
+class ListedFile final : public TokenFile {
+ public:
+  ListedFile(const std::string& path, ShardInfo info, TokenLayout layout, std::string list, FilePool& pool)
+      : TokenFile(path, std::move(info), layout, pool), list_(std::move(list)) {}
+
+  void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const override {
+    const std::vector<int64_t>& all = starts();
+    const auto read = [&](int64_t document, std::span<int64_t> piece) {
+      std::copy_n(all.begin() + document, piece.size(), piece.begin());
+    };
+    append_document_starts(std::ssize(all), first, count, base, read, out);
+  }
+  void for_each_part(const std::function<void(const DocumentPart&)>& visit) const override {
+    for (int64_t d = 0; d < std::ssize(starts()); ++d) visit({starts()[d], length(d)});
+  }
+  int64_t sequences() const override { return std::ssize(starts()); }
+  void sequence_lengths(int64_t first, std::span<int32_t> out) const override {
+    for (int64_t i = 0; i < std::ssize(out); ++i) {
+      if (length(first + i) > std::numeric_limits<int32_t>::max()) {
+        fail(Kind::kData, str("document ", first + i, " of ", list_, " has ", length(first + i), " tokens"));
+      }
+      out[i] = static_cast<int32_t>(length(first + i));
+    }
+  }
+
+ private:
+  int64_t length(int64_t document) const {
+    return (document + 1 < std::ssize(starts()) ? starts()[document + 1] : tokens()) - starts()[document];
+  }
+  const std::vector<int64_t>& starts() const {
+    std::call_once(once_, [&] {
+      LineReader lines(open_stream(list_, Kind::kData));
+      std::vector<int64_t> found;
+      std::string row;
+      int64_t end = 0;
+      while (lines.next(row, kLongestRow)) {
+        parse_document_row(row, tokens(), str("line ", lines.line_number(), " of ", list_), end, found);
+        if (std::ssize(found) > tokens()) {
+          fail(Kind::kData, str(list_, " has more than ", tokens(), " documents, for as many tokens of ", path()));
+        }
+      }
+      if (end != tokens()) {
+        fail(Kind::kData, str(list_, " ends at token ", end, "; ", path(), " has ", tokens(), " tokens"));
+      }
+      starts_ = std::move(found);
+    });
+    return starts_;
+  }
+
+  std::string list_;
+  mutable std::once_flag once_;
+  mutable std::vector<int64_t> starts_;  // 8 bytes a document
+};
 
 }  // namespace
 
@@ -115,6 +176,13 @@ std::unique_ptr<TokenStore> open_olmo(const std::string& path, TokenElement type
   info.tokens = layout->tokens;
   info.bytes = file.size();
   info.hash = sampled_identity(str("olmo ", element_name(layout->type)), file);
+  const std::string list = (path.ends_with(".npy") ? path.substr(0, path.size() - 4) : path) + ".csv.gz";
+  if (exists(list)) {
+    const FilePool::Lease listed = pool.open(list);
+    info.index_bytes = listed.file().size();
+    info.index_hash = sampled_identity("olmo", listed.file());
+    return std::make_unique<ListedFile>(path, info, *layout, list, pool);
+  }
   return std::make_unique<DelimitedFile>(path, info, *layout, delimiter, DelimiterPlace::kBehind, pool);
 }
 

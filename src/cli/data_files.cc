@@ -153,14 +153,13 @@ class InspectData : public Command {
   // Prints the facts of other programs' files that need no reading of tokens.
   static void print_files(const SourceOptions& source, const OpenSource& open) {
     const Manifest& m = open.manifest;
-    const bool known = m.documents() > 0 || std::all_of(open.stores.begin(), open.stores.end(), [](const auto& store) {
-                         return store->info().index_bytes > 0;
-                       });
+    const bool counted =
+        std::all_of(m.shards.begin(), m.shards.end(), [](const ShardInfo& s) { return s.documents > 0; });
     std::cout << "path:        " << source.path << "\n"
               << "format:      " << enum_name(open.format) << "\n"
               << "id:          " << m.id() << " (of sizes and a few blocks, not of every token)\n"
               << "tokens:      " << m.tokens() << "\n"
-              << "documents:   " << (known ? str(m.documents()) : std::string("no index counts them")) << "\n"
+              << "documents:   " << (counted ? str(m.documents()) : std::string("not counted: --lengths does")) << "\n"
               << "vocab_size:  " << (m.vocab_size > 0 ? str(m.vocab_size) : std::string("unknown: give --tokenizer"))
               << "\n"
               << "tokenizer:   " << printable(m.tokenizer.name)
@@ -169,7 +168,7 @@ class InspectData : public Command {
     for (const auto& store : open.stores) {
       const ShardInfo& info = store->info();
       std::cout << "  " << printable(info.name) << "  " << info.tokens << " tokens, ";
-      if (info.index_bytes > 0) std::cout << info.documents << " documents, ";
+      if (info.documents > 0) std::cout << info.documents << " documents, ";
       std::cout << human_bytes(info.bytes) << "\n";
     }
   }

@@ -88,6 +88,22 @@ inline std::string llmc_header(int32_t magic, int32_t version, int64_t tokens) {
   return out;
 }
 
+// At most 65535 bytes of text as a gzip file, not compressed.
+inline std::string gzip_stored(const std::string& text) {
+  std::string out("\x1f\x8b\x08\0\0\0\0\0\0\xff\x01", 11);
+  put_value(out, static_cast<uint16_t>(text.size()));
+  put_value(out, static_cast<uint16_t>(~text.size()));
+  uint32_t crc = ~uint32_t{0};
+  for (const char c : text) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0u);
+  }
+  out += text;
+  put_value(out, ~crc);
+  put_value(out, static_cast<uint32_t>(text.size()));
+  return out;
+}
+
 inline SourceOptions source_at(const std::string& path, SourceFormat format = SourceFormat::kAuto) {
   SourceOptions source;
   source.path = path;

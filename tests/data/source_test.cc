@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "data/dataset.h"
 #include "data/sample_source.h"
 #include "support/temp_dir.h"
 #include "tests/data/foreign_files.h"

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <set>
 
+#include "data/dataset.h"
 #include "data/stores/olmo.h"
 #include "data/stores/source.h"
 #include "support/temp_dir.h"
@@ -47,7 +48,7 @@ void check_ranges(const SourceOptions& source, const Documents& documents) {
     position += std::ssize(document);
   }
   REQUIRE(data.tokens() == std::ssize(tokens));
-  for (int64_t first = 0; first < data.tokens(); first += 61) {
+  for (int64_t first = 0; first < data.tokens(); first += 97) {
     for (const int64_t length : {int64_t{1}, int64_t{3}, int64_t{200}, data.tokens()}) {
       const int64_t n = std::min(length, data.tokens() - first);
       std::vector<int32_t> ids(static_cast<size_t>(n)), starts, expected;
@@ -108,7 +109,7 @@ TEST_CASE("the golden bytes of each format are its tokens and documents") {
 
 TEST_CASE("all types of tokens, several sequences and empty documents come back in any range") {
   const TempDir dir;
-  Documents documents = numbered_documents(900, 25);
+  Documents documents = numbered_documents(500, 25);
   for (size_t d = 0; d < documents.size(); d += 7) documents[d].clear();
   Documents small = documents;  // ids that fit one byte
   for (auto& document : small) {
@@ -189,6 +190,34 @@ TEST_CASE("a NumPy file is read by its header, and refused for what holds no ids
   source.token_type = TokenElement::kUint32;
   bad(std::string("abcdef"), {"x.npy", "6 bytes", "uint32"});
   bad(numpy(good, 6), {"x.npy", "uint16", "uint32"});
+}
+
+TEST_CASE("the documents of a raw file are those of its .csv.gz, which must fit") {
+  const TempDir dir;
+  const Documents documents = numbered_documents(700, 25);
+  std::string rows;
+  int64_t end = 0;
+  for (const auto& document : documents) {
+    rows += str(end, ",", end + std::ssize(document), ",id,/corpus/file.gz,7\n");
+    end += std::ssize(document);
+  }
+  write_file(dir.file("x.npy"), packed<uint32_t>(concatenated(documents)));
+  write_file(dir.file("x.csv.gz"), gzip_stored(rows));
+  SourceOptions source = source_at(dir.file("x.npy"));
+  source.token_type = TokenElement::kUint32;
+  CHECK(documents_of(source) == documents);
+  check_ranges(source, documents);
+  const auto bad = [&](const std::string& bytes, const std::vector<std::string>& words) {
+    write_file(dir.file("x.csv.gz"), bytes);
+    refused(source, words);
+  };
+  bad(gzip_stored(rows.substr(0, rows.rfind('\n', rows.size() - 2) + 1)), {"x.csv.gz", "tokens", std::to_string(end)});
+  bad(gzip_stored(rows + str(end, ",", end + 1, ",,,\n")), {"x.csv.gz", "END", std::to_string(end)});
+  bad(gzip_stored(rows).substr(0, 5000), {"x.csv.gz"});
+  bad(gzip_stored("0,0,,,\n" + std::string(1000, 'x') + "\n"), {"line 2", "x.csv.gz", "xxx"});
+  std::string endless;
+  for (int64_t i = 0; i < end + 5; ++i) endless += "0,0\n";
+  bad(gzip_stored(endless.substr(0, 60000)), {"x.csv.gz", "0"});
 }
 
 TEST_CASE("a row of documents is refused unless it follows the one before it") {

@@ -145,7 +145,7 @@ std::string megatron_sample() {
 // The index of a .ds of 16 bytes.
 std::string datatrove_sample() { return packed_values<uint64_t>({3, 3, 4, 8}); }
 
-std::string datatrove_metadata_sample() { return "HuggingFaceTB/SmolLM2|2\n8\n8 tokens"; }
+std::string datatrove_metadata_sample() { return "gpt2|2\n8"; }
 
 std::string llmc_sample() {
   return encode_llmc_header(TokenElement::kUint16, 5) + packed_values<uint16_t>({50256, 1, 2, 3, 4});
