@@ -10,6 +10,7 @@
 #include "base/run_files.h"
 #include "tokenizer/hf/hf_tokenizer.h"
 #include "tokenizer/hf/json_cursor.h"
+#include "tokenizer/hf/special_ids.h"
 #include "tokenizer/hf/tekken_file.h"
 #include "tokenizer/hf/tiktoken_file.h"
 #include "tokenizer/hf/tokenizer_json.h"
@@ -26,6 +27,8 @@ std::string_view vocabulary_hash(std::string_view hash) {
   if (hash.ends_with(kTextPolicy)) hash.remove_suffix(kTextPolicy.size());
   return hash;
 }
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 std::string first_bytes(const std::string& path) {
   const InputFile file(path, Kind::kData);
@@ -81,6 +84,15 @@ PieceType Tokenizer::kind(int32_t id) const {
   return kind_at(id);
 }
 
+void Tokenizer::set_eos(std::string_view piece) {
+  for (int32_t id = 0; id < vocab_size(); ++id) {
+    if (piece_at(id) != piece || kind_at(id) == PieceType::kUnused) continue;
+    info_.eos_id = id;
+    return;
+  }
+  fail(Kind::kData, str("'", printable(piece), "' is no token of ", path(), ", so it cannot end documents"));
+}
+
 std::string find_tokenizer(const std::string& directory) {
   for (const char* name : {"tokenizer.json", run_files::kTokenizer, "tekken.json"}) {
     const std::string path = run_files::at(directory, name);
@@ -93,16 +105,28 @@ std::string find_tokenizer(const std::string& directory) {
   return "";
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, SpecialsPolicy specials) {
+std::vector<std::string> tokenizer_files(const std::string& path) {
+  std::vector<std::string> names = {file_name(path)};
+  if (names[0] != "tokenizer.json") return names;
+  for (const char* name : kFilesBesideTokenizerJson) {
+    if (exists(run_files::at(parent_directory(path), name))) names.push_back(name);
+  }
+  return names;
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, const TokenizerChoices& choices) {
   if (is_directory(path)) {
     const std::string found = find_tokenizer(path);
     if (found.empty()) fail(Kind::kData, str(path, " holds no tokenizer.json, tokenizer.model or tekken.json"));
-    return load_tokenizer(found, specials);
+    return load_tokenizer(found, choices);
   }
   const size_t mark = path.rfind('#');
-  if (mark != std::string::npos && !exists(path))
-    return load_file(path.substr(0, mark), path.substr(mark + 1), specials);
-  return load_file(path, preset_of_name(std::filesystem::path(path).filename().string()), specials);
+  const bool names_preset = mark != std::string::npos && !exists(path);
+  std::unique_ptr<Tokenizer> tokenizer = names_preset
+                                             ? load_file(path.substr(0, mark), path.substr(mark + 1), choices.specials)
+                                             : load_file(path, preset_of_name(file_name(path)), choices.specials);
+  if (!choices.eos.empty()) tokenizer->set_eos(choices.eos);
+  return tokenizer;
 }
 
 SpecialsPolicy specials_policy_of(std::string_view hash) {

@@ -43,7 +43,7 @@ struct TokenizerInfo {
   int32_t eos_id = -1;
 };
 
-// Immutable and shared by threads.
+// Immutable once load_tokenizer() has returned it, and shared by threads.
 class Tokenizer {
  public:
   explicit Tokenizer(TokenizerInfo info) : info_(std::move(info)) {}
@@ -71,6 +71,8 @@ class Tokenizer {
   virtual std::vector<std::pair<std::string, std::string>> settings() const = 0;
   virtual double score(int32_t) const { return 0; }  // of a piece, in kinds that have scores
 
+  void set_eos(std::string_view piece);  // before it is shared; Error(kData) if there is no such piece
+
  private:
   void expect_in_vocabulary(int32_t id) const;
   virtual std::string_view piece_at(int32_t id) const = 0;  // of an id in the vocabulary
@@ -79,12 +81,19 @@ class Tokenizer {
   TokenizerInfo info_;
 };
 
+struct TokenizerChoices {
+  SpecialsPolicy specials = SpecialsPolicy::kIds;
+  std::string eos;  // the token that ends documents; "": as the tokenizer's files say
+};
+
 // Reads a SentencePiece model, a tokenizer.json, a tekken.json, a .tiktoken file as PATH#PRESET, or the first of these
 // in a directory. Error(kData) if the file is damaged, or of a kind that we do not reproduce exactly.
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, SpecialsPolicy specials = SpecialsPolicy::kIds);
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, const TokenizerChoices& choices = {});
 
 // The tokenizer's file in a directory, by the names that copy_files() writes; "" if there is none.
 std::string find_tokenizer(const std::string& directory);
+// The names of that file and of what lies beside it and belongs to it.
+std::vector<std::string> tokenizer_files(const std::string& path);
 
 // An identity names its policy.
 SpecialsPolicy specials_policy_of(std::string_view hash);

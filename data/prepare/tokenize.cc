@@ -26,7 +26,8 @@ void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   range(options.max_document_bytes >= 0, str("documents of at most ", options.max_document_bytes, " bytes"));
   range(options.threads >= 0, str(options.threads, " threads"));
   if (tokenizer.eos_id() < 0) {
-    fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no end-of-text token, which has to end each document"));
+    fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no end-of-text token, which has to end each document"),
+         "name it with --eos, if it is a token whose role the files do not say");
   }
   if (options.begin == DocumentBegin::kBos && tokenizer.bos_id() < 0) {
     fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no begin-of-text token to begin documents with"));

@@ -206,6 +206,7 @@ void add_bench(CLI::App& root, Commands& commands) {
   add("calibrate", Measured::kMachine,
       "operations of a step and collectives: a machine that tokamak plan predicts for");
   add("generate", Measured::kGeneration, "prompts and decoding with a cache, against a copy and its GEMMs");
+  add_bench_tokenizer(*bench, commands);
   commands.emplace_back(
       bench, std::make_unique<BenchCommand>(bench, Measured::kStep));  // last: it is parsed with each of them
   bench->footer(

@@ -40,7 +40,11 @@ class Tokenize : public Command {
     parser->add_option("--input", options_.inputs, "text: .txt and .jsonl files, or directories of them")
         ->required()
         ->type_name("PATH");
-    parser->add_option("--tokenizer", tokenizer_, "tokenizer.model, tokenizer.json, a directory of one, ...; its copy goes into the data set")
+    parser
+        ->add_option(
+            "--tokenizer", tokenizer_,
+            "SentencePiece BPE model, tokenizer.json, tekken.json, a directory of one, or FILE.tiktoken#PRESET; "
+            "its copy goes into the data set")
         ->required()
         ->type_name("FILE");
     parser->add_option("--output", options_.output, "data set to write; with --validation DIR/train and DIR/validation")
@@ -50,11 +54,21 @@ class Tokenize : public Command {
     options_.fields(fields);
     parser->add_flag("--bos", bos_,
                      "begin each document with the tokenizer's BOS token (its EOS token always ends it)");
+    parser
+        ->add_option("--eos", choices_.eos,
+                     "token that ends each document; default: the EOS token that the tokenizer's files name")
+        ->type_name("TOKEN");
+    parser
+        ->add_option("--specials", specials_,
+                     "special tokens written in documents: ids turns them into their ids, text into ordinary text")
+        ->check(CLI::IsMember({"ids", "text"}))
+        ->capture_default_str();
     parser->add_flag("--overwrite", overwrite_, "replace an existing data set");
   }
 
   int run() override {
-    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(tokenizer_);
+    choices_.specials = specials_ == "text" ? SpecialsPolicy::kText : SpecialsPolicy::kIds;
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(tokenizer_, choices_);
     options_.begin = bos_ ? DocumentBegin::kBos : DocumentBegin::kNothing;
     options_.existing = overwrite_ ? Existing::kReplace : Existing::kRefuse;
     options_.tool = split(version_text(), '\n').front();
@@ -100,6 +114,8 @@ class Tokenize : public Command {
 
   TokenizeOptions options_;
   std::string tokenizer_;
+  TokenizerChoices choices_;
+  std::string specials_ = "ids";
   bool bos_ = false;
   bool overwrite_ = false;
 };

@@ -70,8 +70,9 @@ ModelOptions::ModelOptions(CLI::App* parser) {
   parser->add_option("--checkpoint", checkpoint,
                      "a checkpoint, or a directory of them, whose newest that verifies is used");
   parser->add_option("--model", model, "a Hugging Face directory: config.json, safetensors, tokenizer.model or .json");
-  parser->add_option("--tokenizer", tokenizer,
-                     "tokenizer.model, tokenizer.json or another; default: that of the run or of the model's directory");
+  parser->add_option(
+      "--tokenizer", tokenizer,
+      "SentencePiece model, tokenizer.json or FILE.tiktoken#PRESET; default: that of the run or of the model");
   bos_given = parser->add_flag("--bos,!--no-bos", add_bos,
                                "prepend the BOS token to each text or prompt, as `data tokenize --bos`; default: as in "
                                "tokenizer_config.json; off for a checkpoint");

@@ -21,7 +21,7 @@ namespace tokamak::cli {
 namespace {
 
 constexpr const char* kModelHelp =
-    "tokenizer: a SentencePiece model, tokenizer.json, tekken.json, a directory of one, or FILE.tiktoken#PRESET";
+    "tokenizer model: SentencePiece, tokenizer.json, tekken.json, a directory of one, or FILE.tiktoken#PRESET";
 
 void add_model(CLI::App* parser, std::string& path) {
   parser->add_option("--model", path, kModelHelp)->required()->type_name("FILE");

@@ -28,7 +28,8 @@ Manifest read_first_manifest(const RunConfig& config) {
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data) {
-  return data.tokenizer.file.empty() ? nullptr : load_tokenizer(directory + "/" + data.tokenizer.file);
+  if (data.tokenizer.file.empty()) return nullptr;
+  return load_tokenizer(directory + "/" + data.tokenizer.file, {specials_policy_of(data.tokenizer.hash), ""});
 }
 
 RunData::RunData(const RunConfig& config, const RunTable& table)

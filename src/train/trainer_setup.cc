@@ -23,11 +23,12 @@ void write_run_directory(const RunConfig& config, const std::string& config_text
   };
   write(run_files::kConfig, config_text);
   // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
-  const std::string& file = data.tokenizer().file;
-  const std::string tokenizer = data.dataset(0).directory() + "/" + file, copy = config.run.output_dir + "/" + file;
-  if (file.empty() || !exists(tokenizer)) return;
-  if (exists(copy) && read_text(copy, Kind::kData) == read_text(tokenizer, Kind::kData)) return;
-  load_tokenizer(tokenizer)->copy_files(config.run.output_dir);
+  const std::string& directory = data.dataset(0).directory();
+  const std::string tokenizer = directory + "/" + data.tokenizer().file;
+  if (data.tokenizer().file.empty() || !exists(tokenizer)) return;
+  for (const std::string& name : tokenizer_files(tokenizer)) {
+    write(name.c_str(), read_text(directory + "/" + name, Kind::kData));
+  }
 }
 
 void log_run(const RunConfig& config, const OpenRun& open, const BatchShape& shape, int ranks) {

@@ -54,6 +54,68 @@ std::string tokenizer_sample() {
          field(3, field(1, "identity") + field(3, 0) + field(4, 0) + field(5, 1));
 }
 
+std::string tokenizer_json_sample() {
+  return R"({"version": "1.0", "truncation": null, "padding": null,
+    "added_tokens": [{"id": 8, "content": "<|end|>", "single_word": false, "lstrip": true, "rstrip": true,
+      "normalized": false, "special": true}, {"id": 0, "content": "a", "single_word": true, "lstrip": false,
+      "rstrip": false, "normalized": true, "special": false}],
+    "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Replace", "pattern": {"String": "x"},
+      "content": "y"}, {"type": "Strip", "strip_left": true, "strip_right": false}]},
+    "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true},
+      {"type": "Split", "pattern": {"Regex": " ?\\p{L}+|\\s+"}, "behavior": "MergedWithNext", "invert": false},
+      {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "split": true}]},
+    "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "a", "type_id": 0}},
+      {"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {"a": {"id": "a", "ids": [0], "tokens":
+      ["a"]}}},
+    "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Metaspace", "replacement": "_",
+      "prepend_scheme": "always"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 1}]},
+    "model": {"type": "BPE", "dropout": null, "unk_token": "<unk>", "continuing_subword_prefix": null,
+      "end_of_word_suffix": null, "fuse_unk": true, "byte_fallback": true, "ignore_merges": false,
+      "vocab": {"a": 0, "b": 1, "ab": 2, "<unk>": 3, "abab": 4, "_": 5, "<0xC3>": 6, "<0xA9>": 7},
+      "merges": ["a b", ["ab", "ab"]]}})";
+}
+
+namespace {
+
+std::string base64(const std::string& bytes) {
+  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto at = [&](size_t i) { return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u; };
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const uint32_t bits = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
+    for (size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kDigits[bits >> (18 - 6 * k) & 63];
+  }
+  return out;
+}
+
+std::vector<std::string> byte_pieces() {
+  std::vector<std::string> pieces;
+  for (int byte = 0; byte < 256; ++byte) pieces.emplace_back(1, static_cast<char>(byte));
+  pieces.insert(pieces.end(), {"ab", "abab", "\xC3\xA9"});
+  return pieces;
+}
+
+}  // namespace
+
+std::string tiktoken_sample() {
+  std::string text;
+  int rank = 0;
+  for (const std::string& piece : byte_pieces()) text += base64(piece) + " " + std::to_string(rank++) + "\n";
+  return text;
+}
+
+std::string tekken_sample() {
+  std::string text = R"({"config": {"pattern": "[a-z]+", "num_vocab_tokens": 259, "default_vocab_size": 279,
+    "default_num_special_tokens": 20, "version": "v3"}, "vocab": [)";
+  int rank = 0;
+  for (const std::string& piece : byte_pieces()) {
+    text += std::string(rank > 0 ? "," : "") + "{\"rank\":" + std::to_string(rank) + ",\"token_bytes\":\"" +
+            base64(piece) + "\",\"token_str\":null}";
+    ++rank;
+  }
+  return text + "]}";
+}
+
 std::string index_header_sample() {
   const auto bytes = encode_index_header({TokenType::kUint16, 3, 4});
   std::string text(bytes.size(), '\0');

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "checkpoint/manifest.h"
 #include "comm/hello.h"
 #include "config/print.h"
@@ -32,6 +33,11 @@
 #include "plan/hardware.h"
 #include "report/hang_files.h"
 #include "resilience/heartbeat.h"
+#include "tokenizer/hf/decode_chain.h"
+#include "tokenizer/hf/hf_tokenizer.h"
+#include "tokenizer/hf/tekken_file.h"
+#include "tokenizer/hf/tiktoken_file.h"
+#include "tokenizer/hf/tokenizer_json.h"
 #include "tokenizer/model_proto.h"
 
 namespace tokamak::fuzz {
@@ -128,6 +134,47 @@ Verdict tokenizer(std::string_view bytes) {
     check_supported(model, "the file");
     require(!model.pieces.empty());
   });
+}
+
+// An accepted tokenizer encodes and decodes, and ids are of its vocabulary.
+void try_tokenizer(TokenizerSpec spec) {
+  const HfTokenizer tokenizer(std::move(spec), SpecialsPolicy::kIds);
+  std::vector<int32_t> ids;
+  tokenizer.make_encoder()->encode("ab  \xC3\xA9 abab<|end|> 12\n", ids);
+  for (const int32_t id : ids) require(id >= 0 && id < tokenizer.vocab_size());
+  for (int32_t id = 0; id < std::min<int64_t>(tokenizer.vocab_size(), 400); ++id) ids.push_back(id);
+  require(is_valid_utf8(tokenizer.decode(ids)));
+}
+
+Verdict tokenizer_json(std::string_view bytes) {
+  return judge(Kind::kData, [&] { try_tokenizer(parse_tokenizer_json(bytes, "the file")); });
+}
+
+Verdict tiktoken(std::string_view bytes) {
+  return judge(Kind::kData, [&] { try_tokenizer(parse_tiktoken(bytes, "the file", "llama3")); });
+}
+
+Verdict tekken(std::string_view bytes) {
+  return judge(Kind::kData, [&] { try_tokenizer(parse_tekken(bytes, "the file")); });
+}
+
+// Bytes in parts, whose lengths the first bytes give, are the same text as all of them at once.
+Verdict stream_decoder(std::string_view bytes) {
+  Utf8Repair whole, parts;
+  std::string expected, text;
+  whole.push(bytes, expected);
+  whole.finish(expected);
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t length = std::min<size_t>(static_cast<unsigned char>(bytes[at]) % 5, bytes.size() - at);
+    const size_t before = text.size();
+    parts.push(bytes.substr(at, length), text);
+    require(expected.compare(before, text.size() - before, text, before) == 0);
+    at += length;
+    if (length == 0) parts.push(bytes.substr(at++, 1), text);
+  }
+  parts.finish(text);
+  require(text == expected && is_valid_utf8(text));
+  return text.find("\xEF\xBF\xBD") == std::string::npos ? Verdict::kAccepted : Verdict::kRefused;
 }
 
 Verdict index_header(std::string_view bytes) {
@@ -273,6 +320,11 @@ constexpr Target kTargets[] = {
     {"index", index, index_sample, 20000},
     {"hf_config", hf_config, hf_config_sample, 20000},
     {"tokenizer", tokenizer, tokenizer_sample, 20000},
+    {"tokenizer_json", tokenizer_json, tokenizer_json_sample, 1000, 0.5},
+    {"tiktoken", tiktoken, tiktoken_sample, 300},
+    {"tekken", tekken, tekken_sample, 300},
+    {"stream_decoder", stream_decoder, [] { return std::string("a\xC3\xA9 \xF0\x9F\x98\x80, \xE4\xB8\xAD"); }, 20000,
+     0.9},
     {"index_header", index_header, index_header_sample, 20000},
     {"sums", sums, sums_sample},
     {"dataset", dataset, dataset_sample},

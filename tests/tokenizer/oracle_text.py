@@ -61,6 +61,8 @@ def real_lines(count, seed):
 
 
 def texts(count, seed, tokens=()):
+    """A quarter of them real, as far as there are so many."""
     rng = random.Random(seed)
     tokens = list(tokens)
-    return [generated(rng, tokens) for _ in range(count - count // 4)] + real_lines(count // 4, seed)
+    real = real_lines(count // 4, seed)
+    return real + [generated(rng, tokens) for _ in range(count - len(real))]

@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   try {
     if (argc != 3) fail(Kind::kConfig, "usage: tokenize_texts TOKENIZER ids|text");
     const bool as_text = std::string(argv[2]) == "text";
-    answer_all(*load_tokenizer(argv[1], as_text ? SpecialsPolicy::kText : SpecialsPolicy::kIds));
+    answer_all(*load_tokenizer(argv[1], {as_text ? SpecialsPolicy::kText : SpecialsPolicy::kIds, ""}));
     return 0;
   } catch (const Error& error) {
     std::cerr << error.what() << "\n";

@@ -69,9 +69,30 @@ void expect_valid(const ByteBpeModel& model, const std::string& source) {
   }
 }
 
-PieceTable pieces_of(const ByteBpeModel& model, const PairTable& pairs, const std::array<uint32_t, 256>& byte_ids) {
-  PieceTable pieces(model.pieces.size());
-  ByteMerger merger(pairs, byte_ids);
+// Removes the merges that never happen. The bytes of a piece always merge in the same order, whatever surrounds them, so
+// only one merge makes the piece. A tiktoken file gives every split of a piece the same rank: half of them go.
+std::vector<BpeMerge> without_unused(const ByteBpeModel& model, const ByteMerger& merger) {
+  std::vector<std::pair<uint32_t, uint32_t>> last(model.pieces.size());  // pair that merges into a piece
+  for (size_t id = 0; id < last.size(); ++id) {
+    const std::string& piece = model.pieces[id];
+    uint32_t ids[ByteMerger::kShort];
+    if (piece.size() > 1 && piece.size() <= ByteMerger::kShort && merger.merge_short(piece, ids, 2) == 2) {
+      last[id] = {ids[0], ids[1]};
+    }
+  }
+  std::vector<BpeMerge> used;
+  for (const BpeMerge& merge : model.merges) {
+    const auto result = static_cast<size_t>(merge.result);
+    const std::pair<uint32_t, uint32_t> pair(merge.left, merge.right);
+    if (model.pieces[result].size() > ByteMerger::kShort || last[result] == pair) used.push_back(merge);
+  }
+  return used;
+}
+
+PieceTable pieces_of(const ByteBpeModel& model, ByteMerger merger) {
+  const auto is_long = [](const std::string& piece) { return piece.size() > PretokenKey::kLongest; };
+  const auto long_ones = static_cast<size_t>(std::count_if(model.pieces.begin(), model.pieces.end(), is_long));
+  PieceTable pieces(model.pieces.size() - long_ones, long_ones);
   std::vector<int32_t> merged;
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const std::string& piece = model.pieces[i];
@@ -91,9 +112,12 @@ ByteBpe::ByteBpe(ByteBpeModel model, const std::string& source) {
   expect_valid(model, source);
   const std::array<uint32_t, 256> byte_ids = byte_ids_of(model, source);
   PairTable pairs(model.merges, byte_ids);
-  PieceTable pieces = pieces_of(model, pairs, byte_ids);
+  pairs = PairTable(without_unused(model, ByteMerger(pairs, byte_ids)), byte_ids);
+  PieceTable pieces = pieces_of(model, ByteMerger(pairs, byte_ids));
+  CutRule cuts;
+  for (const uint32_t result : pairs.results()) cuts.add(model.pieces[result]);
   tables_ = std::make_unique<const ByteBpeTables>(
-      ByteBpeTables{byte_ids, std::move(pairs), model.whole_pieces, std::move(pieces)});
+      ByteBpeTables{byte_ids, std::move(pairs), std::move(cuts), model.whole_pieces, std::move(pieces)});
 }
 
 ByteBpe::~ByteBpe() = default;

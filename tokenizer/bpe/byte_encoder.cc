@@ -16,8 +16,9 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kChunk = 256;                                   // pretokens
-constexpr size_t kMostIds = PretokenKey::kLongest * kChunk + 4;  // of the short pretokens of a chunk
+constexpr size_t kChunk = 256;                               // pretokens
+constexpr size_t kMostIds = PretokenKey::kLongest * kChunk;  // of the short pretokens of a chunk
+constexpr size_t kSlack = LongCache::kLongest;               // at least the ids that are written in one go
 
 struct Record {
   PretokenKey key;  // of a long pretoken kLongMark, which is no key
@@ -44,11 +45,29 @@ constexpr std::array<KeyMask, 17> key_masks() {
 
 constexpr std::array<KeyMask, 17> kKeyMasks = key_masks();
 
+// The key of the `length` bytes at `at`, by loads of 16 bytes unless these pass `end`.
+PretokenKey key_at(const char* at, size_t length, const char* end) {
+  if (end - at < 16) return length <= PretokenKey::kLongest ? key_of({at, length}) : kLongMark;
+  const KeyMask& mask = kKeyMasks[std::min<size_t>(length, 16)];
+  return {load_u64(at) & mask.low, (load_u64(at + 8) & mask.high) | mask.tag};
+}
+
+// Whether a byte of `text` may begin a character of three or four bytes. Other scripts have spaces between words.
+bool is_wide(std::string_view text) {
+  bool wide = false;
+  for (const char byte : text) wide |= static_cast<uint8_t>(byte) >= 0xE0;
+  return wide;
+}
+
+// In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a pretoken.
+constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
+
 }  // namespace
 
 struct ByteBpeEncoder::State {
   State(const ByteBpeTables& compiled, const ByteBpeCaches& caches)
       : tables(compiled),
+        part_tag(compiled.whole_pieces ? kPartTag : 0),
         merger(compiled.pairs, compiled.byte_ids),
         short_cache(caches.short_entries),
         long_cache(caches.long_bytes) {}
@@ -57,17 +76,23 @@ struct ByteBpeEncoder::State {
   void make_records(std::string_view text, size_t at, std::span<const uint32_t> ends);
   void encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash);
   void encode_long(std::string_view pretoken, uint64_t hash);
+  size_t merge_parts(std::string_view text);
+  void encode_part(std::string_view part, PretokenKey key, uint64_t hash);
+  bool append_cached(PretokenKey key, uint64_t hash);
+  void append_inline(ShortCache::Value value);
   void append(std::span<const uint32_t> found);
   void flush();
 
   const ByteBpeTables& tables;
+  const uint64_t part_tag;
   ByteMerger merger;
   ShortCache short_cache;
   LongCache long_cache;
   std::array<Record, kChunk> records;
-  std::array<uint32_t, kMostIds> buffer;  // ids of this chunk
+  std::array<uint32_t, kMostIds + kSlack> buffer;  // ids of this chunk
   size_t buffered = 0;
   std::vector<int32_t>* output = nullptr;
+  const char* text_end = nullptr;
 };
 
 ByteBpeEncoder::ByteBpeEncoder(const ByteBpe& bpe, const ByteBpeCaches& caches)
@@ -94,17 +119,14 @@ void ByteBpeEncoder::encode_pretoken(std::string_view pretoken, std::vector<int3
 }
 
 void ByteBpeEncoder::State::encode_chunk(std::string_view text, size_t at, std::span<const uint32_t> ends) {
+  text_end = text.data() + text.size();
   make_records(text, at, ends);
   buffered = 0;
   for (size_t i = 0; i < ends.size(); ++i) {
     const Record& record = records[i];
     const ShortCache::Value value = short_cache.find_first(record.key, record.hash);
-    const uint32_t count = value.count();
-    if (count - 1 < ShortCache::kInline) [[likely]] {
-      const uint64_t first_two = value.low & ~(uint64_t{0xFF} << ShortCache::kCountShift);
-      std::memcpy(buffer.data() + buffered, &first_two, sizeof first_two);
-      std::memcpy(buffer.data() + buffered + 2, &value.high, sizeof value.high);
-      buffered += count;
+    if (value.count() - 1 < ShortCache::kInline) [[likely]] {
+      append_inline(value);
     } else {
       const std::string_view pretoken = text.substr(record.begin, record.length);
       record.length <= PretokenKey::kLongest ? encode_short(pretoken, record.key, record.hash)
@@ -114,28 +136,17 @@ void ByteBpeEncoder::State::encode_chunk(std::string_view text, size_t at, std::
   flush();
 }
 
-// Sixteen bytes are read for a key, so the last pretokens of the text are copied.
 void ByteBpeEncoder::State::make_records(std::string_view text, size_t at, std::span<const uint32_t> ends) {
   std::array<uint16_t, kChunk> long_ones;
   size_t long_count = 0;
-  const size_t last_load = text.size() < 16 ? 0 : text.size() - 16 + 1;
-  size_t i = 0;
-  for (; i < ends.size() && at < last_load; ++i) {
+  for (size_t i = 0; i < ends.size(); ++i) {
     const uint32_t length = ends[i] - static_cast<uint32_t>(at);
-    const KeyMask& mask = kKeyMasks[std::min<uint32_t>(length, 16)];
-    const PretokenKey key = {load_u64(text.data() + at) & mask.low,
-                             (load_u64(text.data() + at + 8) & mask.high) | mask.tag};
+    const PretokenKey key = key_at(text.data() + at, length, text_end);
     const uint64_t hash = hash_of(key);
     short_cache.prefetch(hash);
     records[i] = {key, hash, static_cast<uint32_t>(at), length};
     long_ones[long_count] = static_cast<uint16_t>(i);
     long_count += length > PretokenKey::kLongest ? 1 : 0;
-    at = ends[i];
-  }
-  for (; i < ends.size(); ++i) {
-    const std::string_view pretoken = text.substr(at, ends[i] - at);
-    const PretokenKey key = key_of(pretoken);  // shorter than 16 bytes
-    records[i] = {key, hash_of(key), static_cast<uint32_t>(at), static_cast<uint32_t>(pretoken.size())};
     at = ends[i];
   }
   for (size_t k = 0; k < long_count; ++k) {
@@ -146,43 +157,101 @@ void ByteBpeEncoder::State::make_records(std::string_view text, size_t at, std::
 }
 
 void ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash) {
-  const ShortCache::Value value = short_cache.find(key, hash);
-  if (value.count() == ShortCache::kSpilled) return append(short_cache.spilled(value));
-  uint32_t* ids = buffer.data() + buffered;
-  size_t count = value.count();
-  if (count > 0) {
-    std::memcpy(ids, &value, sizeof value);
-    ids[0] &= (uint32_t{1} << ShortCache::kCountShift) - 1;
+  if (append_cached(key, hash)) return;
+  const size_t first = buffered;
+  const PieceTable::Piece piece = tables.pieces.find(pretoken, hash);
+  if (piece.id >= 0) {
+    buffer[buffered++] = static_cast<uint32_t>(piece.id);
+  } else if (is_wide(pretoken)) {
+    if (merge_parts(pretoken) == 1 && part_tag == 0) return;  // it was inserted as a part
   } else {
-    const PieceTable::Piece piece = tables.pieces.find(pretoken, hash);
-    if (piece.id >= 0) {
-      ids[0] = static_cast<uint32_t>(piece.id);
-      count = 1;
-    } else {
-      count = merger.merge_short(pretoken, ids);
-    }
-    short_cache.insert(key, hash, {ids, count});
+    buffered += merger.merge_short(pretoken, buffer.data() + buffered);
   }
-  buffered += count;
+  short_cache.insert(key, hash, std::span(buffer).subspan(first, buffered - first));
 }
 
 void ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t hash) {
-  flush();
+  if (buffered > kMostIds) flush();
   const std::span<const uint32_t> found = long_cache.find(pretoken, hash);
-  if (!found.empty()) {
-    output->insert(output->end(), found.begin(), found.end());
-    return;
-  }
-  const size_t first = output->size();
+  if (!found.empty()) return append(found);
   const PieceTable::Piece piece = tables.pieces.find(pretoken, hash);
   if (piece.id >= 0) {
-    output->push_back(piece.id);
+    buffer[buffered++] = static_cast<uint32_t>(piece.id);
+    return;
+  }
+  flush();
+  const size_t first = output->size();
+  if (is_wide(pretoken)) {
+    merge_parts(pretoken);
+    flush();
   } else {
     merger.merge(pretoken, *output);
   }
   if (pretoken.size() > LongCache::kLongest) return;
   long_cache.insert(pretoken, hash,
                     {reinterpret_cast<const uint32_t*>(output->data()) + first, output->size() - first});
+}
+
+// Cuts `text` and encodes its parts, which are looked up as pretokens are. Returns their number.
+size_t ByteBpeEncoder::State::merge_parts(std::string_view text) {
+  std::array<uint32_t, 33> ends;
+  std::array<PretokenKey, 33> keys;
+  std::array<uint64_t, 33> hashes;
+  size_t parts = 0;
+  while (!text.empty()) {
+    const size_t count = tables.cuts.cut(text, ends);
+    for (size_t i = 0; i < count; ++i) {
+      const size_t begin = i == 0 ? 0 : ends[i - 1];
+      keys[i] = key_at(text.data() + begin, ends[i] - begin, text_end);
+      keys[i].high |= part_tag;
+      hashes[i] = hash_of(keys[i]);
+      short_cache.prefetch(hashes[i]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const ShortCache::Value value = short_cache.find_first(keys[i], hashes[i]);
+      if (buffered > kMostIds) flush();
+      if (value.count() - 1 < ShortCache::kInline) [[likely]] {
+        append_inline(value);
+        continue;
+      }
+      const size_t begin = i == 0 ? 0 : ends[i - 1];
+      const std::string_view part = text.substr(begin, ends[i] - begin);
+      if (part.size() > PretokenKey::kLongest) {
+        flush();
+        merger.merge(part, *output);
+      } else {
+        encode_part(part, keys[i], hashes[i]);
+      }
+    }
+    text.remove_prefix(ends[count - 1]);
+    parts += count;
+  }
+  return parts;
+}
+
+void ByteBpeEncoder::State::encode_part(std::string_view part, PretokenKey key, uint64_t hash) {
+  if (append_cached(key, hash)) return;
+  const size_t count = merger.merge_short(part, buffer.data() + buffered);
+  short_cache.insert(key, hash, std::span(buffer).subspan(buffered, count));
+  buffered += count;
+}
+
+bool ByteBpeEncoder::State::append_cached(PretokenKey key, uint64_t hash) {
+  const ShortCache::Value value = short_cache.find(key, hash);
+  if (value.count() == ShortCache::kSpilled) {
+    append(short_cache.spilled(value));
+  } else {
+    append_inline(value);
+  }
+  return value.count() != 0;
+}
+
+// Writes all four ids, of which value.count() count.
+void ByteBpeEncoder::State::append_inline(ShortCache::Value value) {
+  const uint64_t first_two = value.low & ~(uint64_t{0xFF} << ShortCache::kCountShift);
+  std::memcpy(buffer.data() + buffered, &first_two, sizeof first_two);
+  std::memcpy(buffer.data() + buffered + 2, &value.high, sizeof value.high);
+  buffered += value.count();
 }
 
 void ByteBpeEncoder::State::append(std::span<const uint32_t> found) {

@@ -37,7 +37,7 @@ void ByteMerger::merge(std::string_view text, std::vector<int32_t>& ids) {
   ids.insert(ids.end(), merged.begin(), merged.begin() + static_cast<int64_t>(count));
 }
 
-size_t ByteMerger::merge_short(std::string_view text, uint32_t* ids) const {
+size_t ByteMerger::merge_short(std::string_view text, uint32_t* ids, size_t least) const {
   const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
   const auto n = static_cast<uint32_t>(text.size());
   uint32_t id[kShort];
@@ -45,7 +45,7 @@ size_t ByteMerger::merge_short(std::string_view text, uint32_t* ids) const {
   for (uint32_t i = 0; i < n; ++i) id[i] = (*byte_ids_)[bytes[i]];
   for (uint32_t i = 0; i + 1 < n; ++i) rank[i] = pairs_->rank_of_bytes(bytes[i], bytes[i + 1]);
   uint32_t size = n;
-  while (size > 1) {
+  while (size > least) {
     const uint32_t at = static_cast<uint32_t>(std::min_element(rank, rank + size - 1) - rank);
     if (rank[at] == PairTable::kNoRank) break;
     id[at] = pairs_->result(rank[at]);

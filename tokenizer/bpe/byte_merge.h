@@ -21,8 +21,8 @@ class ByteMerger {
   void merge(std::string_view text, std::vector<int32_t>& ids);  // appends; any length below 4 GiB
 
   // Writes the ids of `text`, which has at most kShort bytes, and returns their number. `ids` has space for one id per
-  // byte.
-  size_t merge_short(std::string_view text, uint32_t* ids) const;
+  // byte. Merging stops early when `least` ids are left.
+  size_t merge_short(std::string_view text, uint32_t* ids, size_t least = 1) const;
   void merge_long(std::string_view text, std::vector<int32_t>& ids);
 
  private:

@@ -8,9 +8,13 @@
 namespace tokamak {
 
 PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids)
-    : slots_(std::max<size_t>(64, std::bit_ceil(2 * merges.size()))),
-      mask_(slots_.size() - 1),
-      shift_(64 - std::countr_zero(slots_.size())),
+    : pages_(std::max<size_t>(64, std::bit_ceil(2 * merges.size())) * sizeof(uint64_t)),
+      slots_(static_cast<uint64_t*>(pages_.data())),
+      mask_(pages_.bytes() / sizeof(uint64_t) - 1),
+      shift_(64 - std::countr_zero(mask_ + 1)),
+      filter_pages_(mask_ + 1),
+      filter_(static_cast<uint64_t*>(filter_pages_.data())),
+      filter_shift_(shift_ - 3),
       byte_ranks_(size_t{1} << 16, kNoRank) {
   std::vector<BpeMerge> sorted = merges;
   const auto earlier = [](const BpeMerge& a, const BpeMerge& b) { return a.rank < b.rank; };
@@ -19,7 +23,10 @@ PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint3
     const BpeMerge& merge = sorted[i];
     if (i == 0 || merge.rank != sorted[i - 1].rank) results_.push_back(static_cast<uint32_t>(merge.result));
     const uint64_t key = key_of(static_cast<uint32_t>(merge.left), static_cast<uint32_t>(merge.right));
-    size_t slot = home(key);
+    const uint64_t hash = hash_of(key);
+    const uint64_t bit = hash >> filter_shift_;
+    filter_[bit / 64] |= uint64_t{1} << bit % 64;
+    size_t slot = hash >> shift_;
     while (slots_[slot] != 0) {
       TOKAMAK_CHECK(slots_[slot] >> kRankBits != key, "the pair ", merge.left, " ", merge.right, " has two merges");
       slot = (slot + 1) & mask_;

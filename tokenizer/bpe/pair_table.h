@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tokenizer/bpe/byte_bpe.h"
+#include "tokenizer/bpe/zeroed_pages.h"
 
 namespace tokamak {
 
@@ -26,26 +27,31 @@ class PairTable {
 
   uint32_t rank(uint32_t left, uint32_t right) const {
     const uint64_t key = key_of(left, right);
-    for (size_t i = home(key);; i = (i + 1) & mask_) {
+    const uint64_t hash = hash_of(key);
+    const uint64_t bit = hash >> filter_shift_;
+    if ((filter_[bit / 64] >> bit % 64 & 1) == 0) return kNoRank;
+    for (size_t i = hash >> shift_;; i = (i + 1) & mask_) {
       const uint64_t slot = slots_[i];
       if (slot >> kRankBits == key) return static_cast<uint32_t>(slot & ((uint64_t{1} << kRankBits) - 1)) - 1;
       if (slot == 0) return kNoRank;
     }
   }
 
-  void prefetch(uint32_t left, uint32_t right) const { __builtin_prefetch(&slots_[home(key_of(left, right))]); }
-
   uint32_t result(uint32_t rank) const { return results_[rank]; }
   std::span<const uint32_t> results() const { return results_; }  // by rank
 
  private:
   static uint64_t key_of(uint32_t left, uint32_t right) { return uint64_t{left} << kIdBits | right; }
-  size_t home(uint64_t key) const { return static_cast<size_t>(key * 0x9E3779B97F4A7C15u >> shift_); }
+  static uint64_t hash_of(uint64_t key) { return key * 0x9E3779B97F4A7C15u; }
 
-  // left | right | rank + 1; 0: free. At most half full.
-  std::vector<uint64_t> slots_;
+  ZeroedPages pages_;
+  uint64_t* slots_;  // each is left | right | rank + 1; 0: free. At most half full
   size_t mask_;
   int shift_;
+  // A bit is 0 if no pair has it. Most pairs have no merge, and the filter stays in the second level of cache.
+  ZeroedPages filter_pages_;
+  uint64_t* filter_;
+  int filter_shift_;
   std::vector<uint32_t> byte_ranks_;  // (256, 256)
   std::vector<uint32_t> results_;
 };

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "tokenizer/bpe/pretoken_key.h"
+#include "tokenizer/bpe/zeroed_pages.h"
 
 namespace tokamak {
 
@@ -16,7 +18,8 @@ class PieceTable {
     bool reachable = false;  // merging its bytes yields this piece
   };
 
-  explicit PieceTable(size_t pieces);  // maximum number
+  // Maximum numbers of pieces that are as long as a PretokenKey at most, and longer.
+  PieceTable(size_t short_pieces, size_t long_pieces) : short_(short_pieces), long_(long_pieces), records_(1, '\0') {}
   void add(std::string_view text, uint64_t hash, Piece piece);
 
   // `hash` is hash_text(text).
@@ -24,12 +27,21 @@ class PieceTable {
 
  private:
   struct Slot {
-    uint32_t tag = 0;     // the upper half of the hash
-    uint32_t record = 0;  // offset in records_; 0: free
+    uint32_t tag;     // the upper half of the hash
+    uint32_t record;  // offset in records_; 0: free
+  };
+  // Open addressing, at most half full.
+  struct Slots {
+    explicit Slots(size_t pieces);
+    Slot& operator[](uint64_t i) const { return static_cast<Slot*>(pages.data())[i & mask]; }
+    ZeroedPages pages;
+    size_t mask;
   };
 
-  std::vector<Slot> slots_;  // open addressing, a power of two, at most half full
-  size_t mask_;
+  const Slots& slots_of(size_t length) const { return length <= PretokenKey::kLongest ? short_ : long_; }
+
+  // Few pieces are long, but most long pretokens are looked up. Their own table stays in the processor's caches.
+  Slots short_, long_;
   std::string records_;  // each is {id << 1 | reachable, length, bytes}
 };
 

@@ -59,8 +59,8 @@ void ShortCache::insert(PretokenKey key, uint64_t hash, std::span<const uint32_t
 }
 
 // A free entry on the way of the search, or one to replace. An entry never becomes free again, so a search may end at
-// the first line with a free one. In a full table the search of most keys is as long as the limit, unless replacement
-// starts early: from then on, a new key replaces one of its first line.
+// the first line with a free one. A table at its bound stays a quarter free, so that searches stay short: a new key
+// replaces one of its first line.
 ShortCache::Entry& ShortCache::entry_for(uint64_t hash) {
   if (4 * (size_ + 1) <= 3 * 2 * (mask_ + 1)) {
     for (size_t i = 0; i < kSearchedLines; ++i) {

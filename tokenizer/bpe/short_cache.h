@@ -17,7 +17,7 @@ class ShortCache {
   static constexpr int kCountShift = 24;  // of the first id, whose upper bits are the number of ids
   static constexpr uint32_t kSpilled = kInline + 1;
 
-  // Up to 4 ids. Of more, ids[1] is the offset in the list of spilled ids, and ids[2] their number.
+  // Up to 4 ids. If there are more, the second is the offset in the list of spilled ids, and the third their number.
   struct Value {
     uint64_t low = 0, high = 0;
     uint32_t count() const { return static_cast<uint32_t>(low) >> kCountShift; }

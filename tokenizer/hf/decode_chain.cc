@@ -224,7 +224,7 @@ class StripStage final : public ChainedStage {
 class MetaspaceStage final : public ChainedStage {
  public:
   MetaspaceStage(DecodeStage& next, std::string replacement, PrependScheme prepend)
-      : ChainedStage(next), replacement_(std::move(replacement)), drops_(prepend != PrependScheme::kNever) {}
+      : ChainedStage(next), replacement_(std::move(replacement)), drops_(prepend != PrependScheme::kOff) {}
   void put(std::string_view part, bool token_ends) override {
     std::string text;
     size_t done = 0;

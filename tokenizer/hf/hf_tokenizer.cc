@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "tokenizer/hf/byte_map.h"
+#include "tokenizer/hf/special_ids.h"
 #include "tokenizer/hf/tiktoken_file.h"
 
 namespace tokamak {
@@ -169,15 +170,28 @@ std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
 
 std::unique_ptr<StreamDecoder> HfTokenizer::make_stream_decoder() const { return std::make_unique<HfStream>(*this); }
 
+// An EOS token that was chosen, because no file says it, is written where the next reader finds it.
 std::string HfTokenizer::copy_files(const std::string& directory) const {
-  const auto copy = [&](const std::string& from, const std::string& name) {
-    write_text_atomically(directory + "/" + name, read_text(from, Kind::kData), Kind::kData);
+  const auto write = [&](const std::string& name, const std::string& text) {
+    write_text_atomically(directory + "/" + name, text, Kind::kData);
   };
-  const std::string name = spec_.preset.empty() ? spec_.format == "tekken" ? "tekken.json" : "tokenizer.json"
-                                                : name_with_preset(spec_.preset);
-  copy(spec_.path, name);
+  const auto copy = [&](const std::string& from, const std::string& name) {
+    write(name, read_text(from, Kind::kData));
+  };
+  if (!spec_.preset.empty()) {
+    copy(spec_.path, name_with_preset(spec_.preset));
+    return name_with_preset(spec_.preset);
+  }
+  if (spec_.format == "tekken") {
+    copy(spec_.path, "tekken.json");
+    return "tekken.json";
+  }
+  copy(spec_.path, "tokenizer.json");
   for (const std::string& file : spec_.files) copy(parent_directory(spec_.path) + "/" + file, file);
-  return name;
+  constexpr const char* kMap = "special_tokens_map.json";
+  const bool has_map = std::find(spec_.files.begin(), spec_.files.end(), kMap) != spec_.files.end();
+  if (eos_id() >= 0 && spec_.eos_id < 0 && !has_map) write(kMap, special_tokens_map("eos_token", piece(eos_id())));
+  return "tokenizer.json";
 }
 
 std::vector<std::pair<std::string, std::string>> HfTokenizer::settings() const {

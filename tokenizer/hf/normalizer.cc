@@ -21,7 +21,11 @@ Normalizer::Normalizer(const std::vector<NormalizerStep>& steps, const std::stri
   for (const NormalizerStep& step : steps) {
     steps_.push_back({step, nullptr});
     if (step.kind != NormalizerStep::Kind::kReplace) continue;
-    steps_.back().search = make_text_search(step.pattern, str(source, ": normalizer: 'Replace'"));
+    try {
+      steps_.back().search = make_text_search(step.pattern);
+    } catch (const Error& error) {
+      throw Error(error.kind(), str(source, ": normalizer: ", error.what()), error.hint());
+    }
   }
 }
 

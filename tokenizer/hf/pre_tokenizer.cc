@@ -29,6 +29,16 @@ std::string_view isolating_pattern(const PreTokenizerStep& step) {
   }
 }
 
+// Errors of a pattern name the file.
+template <class Make>
+auto for_file(const std::string& source, const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    throw Error(error.kind(), str(source, ": pre_tokenizer: ", error.what()), error.hint());
+  }
+}
+
 void scan_pieces(const Scanner& scanner, PieceList& list) {
   std::array<uint32_t, 256> ends;
   for (const PieceList::One& piece : list.pieces) {
@@ -123,9 +133,9 @@ PreTokenizer::PreTokenizer(const std::vector<PreTokenizerStep>& all, const std::
   for (; first > 0 && !isolating_pattern(steps[first - 1]).empty(); --first) {
     patterns.insert(patterns.begin(), isolating_pattern(steps[first - 1]));
   }
-  if (patterns.size() > 1) scanner_ = make_scanner(patterns);
+  if (patterns.size() > 1) scanner_ = for_file(source, [&] { return make_scanner(patterns); });
   if (scanner_ == nullptr && !patterns.empty()) {
-    scanner_ = make_scanner(patterns.back());
+    scanner_ = for_file(source, [&] { return make_scanner(patterns.back()); });
     first = steps.size() - 1;
   }
   for (size_t i = 0; i < first; ++i) steps_.push_back(compile(steps[i], source));
@@ -134,7 +144,7 @@ PreTokenizer::PreTokenizer(const std::vector<PreTokenizerStep>& all, const std::
 PreTokenizer::Step PreTokenizer::compile(const PreTokenizerStep& step, const std::string& source) {
   Step compiled{step, nullptr, nullptr};
   if (const std::string_view pattern = isolating_pattern(step); !pattern.empty()) {
-    compiled.scanner = make_scanner(pattern);
+    compiled.scanner = for_file(source, [&] { return make_scanner(pattern); });
     return compiled;
   }
   switch (step.kind) {
@@ -142,7 +152,7 @@ PreTokenizer::Step PreTokenizer::compile(const PreTokenizerStep& step, const std
       if (step.use_regex) compiled.scanner = make_scanner(pattern_named("gpt2"));
       break;
     case StepKind::kSplit:
-      compiled.search = make_text_search(step.pattern, str(source, ": pre_tokenizer: 'Split'"));
+      compiled.search = for_file(source, [&] { return make_text_search(step.pattern); });
       break;
     case StepKind::kWhitespace:
       compiled.search = make_set_search(word_set(), SetMatches::kRuns);

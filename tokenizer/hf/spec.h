@@ -41,7 +41,7 @@ struct AddedToken {
 };
 
 enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
-enum class PrependScheme { kNever, kFirst, kAlways };
+enum class PrependScheme { kOff, kFirst, kAlways };
 
 struct PreTokenizerStep {
   enum class Kind { kByteLevel, kDigits, kSplit, kMetaspace, kWhitespace, kPunctuation };

@@ -57,6 +57,21 @@ void read_chat_template(const JsonValue& value, TokenizerSpec& spec) {
 
 }  // namespace
 
+std::string special_tokens_map(const std::string& name, std::string_view token) {
+  std::string quoted;
+  for (const char c : token) {
+    const auto byte = static_cast<unsigned char>(c);
+    constexpr const char* kDigits = "0123456789abcdef";
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (byte < 0x20) {
+      append(quoted, str("\\u00", kDigits[byte >> 4], kDigits[byte & 15]));
+    } else {
+      quoted += c;
+    }
+  }
+  return str("{\"", name, "\": \"", quoted, "\"}\n");
+}
+
 int32_t find_token(const TokenizerSpec& spec, std::string_view text) {
   for (const AddedToken& token : spec.added) {
     if (token.content == text) return token.id;

@@ -39,7 +39,7 @@ PrependScheme read_prepend(const JsonValue& step) {
   if (!step["add_prefix_space"].truth_or(true) && name != "never") {
     step["add_prefix_space"].refuse(str("prepend_scheme is ", name));
   }
-  if (name == "never") return PrependScheme::kNever;
+  if (name == "never") return PrependScheme::kOff;
   if (name == "first") return PrependScheme::kFirst;
   if (name == "always") return PrependScheme::kAlways;
   step["prepend_scheme"].refuse("expected never, first or always");

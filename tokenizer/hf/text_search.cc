@@ -84,12 +84,12 @@ class RegexSearch final : public TextSearch {
 
 }  // namespace
 
-std::unique_ptr<TextSearch> make_text_search(const SearchPattern& pattern, const std::string& where) {
+std::unique_ptr<TextSearch> make_text_search(const SearchPattern& pattern) {
   if (pattern.kind == SearchPattern::Kind::kText) return std::make_unique<LiteralSearch>(pattern.text);
   auto search = std::make_unique<RegexSearch>(pattern.text);
   if (search->can_be_empty()) {
-    fail(Kind::kData, str(where, ": the regular expression '", printable(pattern.text),
-                          "' matches the empty string, which is not supported here"));
+    fail(Kind::kData,
+         str("pattern '", printable(pattern.text, 200), "' matches the empty string, which is not supported here"));
   }
   return search;
 }

@@ -25,8 +25,8 @@ class TextSearch {
   virtual void cut(std::string_view text, std::vector<FoundPiece>& pieces) const = 0;
 };
 
-// `where` names the step in errors. Error(kData) for a regular expression that cannot be reproduced.
-std::unique_ptr<TextSearch> make_text_search(const SearchPattern& pattern, const std::string& where);
+// Error(kData), naming the pattern, for a regular expression that cannot be reproduced.
+std::unique_ptr<TextSearch> make_text_search(const SearchPattern& pattern);
 
 enum class SetMatches { kCharacters, kRuns };
 std::unique_ptr<TextSearch> make_set_search(CharSet set, SetMatches matches);

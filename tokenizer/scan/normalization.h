@@ -12,8 +12,8 @@ namespace tokamak {
 void append_nfc(std::string_view text, std::string& out);
 void append_nfkc(std::string_view text, std::string& out);
 
-// The length of a prefix, possibly all, that is its own NFC and that the rest cannot change. A caller need not copy text
-// for which this is text.size().
+// The length of a prefix, possibly all, that is its own NFC and that the rest cannot change. If this is text.size(), a
+// caller need not copy the text.
 size_t nfc_prefix(std::string_view text);
 
 }  // namespace tokamak

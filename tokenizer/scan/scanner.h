@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace tokamak {
 
@@ -21,19 +22,32 @@ class Scanner {
   virtual size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const = 0;
 };
 
+enum class Simd { kBest, kNone };  // kNone: character by character, the reference
+
 // A scanner for `pattern`, a regular expression as tokenizer.json has it. Error(kData), naming the construct, for what
 // we would not match as Hugging Face's engine (Oniguruma) does.
-std::unique_ptr<Scanner> make_scanner(std::string_view pattern);
+std::unique_ptr<Scanner> make_scanner(std::string_view pattern, Simd simd = Simd::kBest);
 
 // The same, but always by PCRE2: the reference for the scanners written by hand.
 std::unique_ptr<Scanner> make_pattern_scanner(std::string_view pattern);
 
 // The same for a sequence of Isolated splits, each of which cuts the pieces of the one before. Null for a sequence that
 // has no scanner written by hand: its caller applies the scanners of the patterns one after another.
-std::unique_ptr<Scanner> make_scanner(std::span<const std::string_view> patterns);
+std::unique_ptr<Scanner> make_scanner(std::span<const std::string_view> patterns, Simd simd = Simd::kBest);
 
-// The pattern of a family by its name: gpt2, cl100k, llama3, qwen2, o200k, tekken, ...; "" for an unknown name.
+// The name of the family that has these patterns; "" if none has. Patterns are compared as they match, not as they are
+// written.
+std::string_view scanner_family(std::span<const std::string_view> patterns);
+
+// The pattern of a family by its name: gpt2, cl100k, llama3, qwen2, o200k, tekken, ...; "" for an unknown name, and for
+// a family that is a sequence of patterns.
 std::string_view pattern_named(std::string_view family);
+
+// The same for any family. Empty for an unknown name.
+std::span<const std::string_view> patterns_named(std::string_view family);
+
+// The names of all families.
+std::vector<std::string_view> scanner_families();
 
 // The pre-tokenizer Digits as a pattern: each digit, or each run of digits. It follows Rust's Unicode 17, not \p{N}.
 constexpr std::string_view kDigitPattern = "[\\p{N}\\x{11DE0}-\\x{11DE9}\\x{16FF4}-\\x{16FF6}]";
