@@ -13,19 +13,22 @@ struct Compared {
       : name(family),
         reference(patterns_named(family)),
         scalar(make_scanner(patterns_named(family), Simd::kNone)),
+        avx2(make_scanner(patterns_named(family), Simd::kAvx2)),
         best(make_scanner(patterns_named(family), Simd::kBest)) {}
 
   void compare(std::string_view text) const {
     const std::vector<uint32_t> wanted = reference.ends(text);
     if (ends_of(*scalar, text) != wanted) differ("scalar", *scalar, text);
-    if (ends_of(*best, text) != wanted) differ("vector", *best, text);
+    if (ends_of(*avx2, text) != wanted) differ("AVX2", *avx2, text);
+    if (ends_of(*best, text) != wanted) differ("best", *best, text);
   }
   // With buffers of other sizes too.
   void compare_buffers(std::string_view text) const {
     const std::vector<uint32_t> wanted = reference.ends(text);
     for (const size_t buffer : {1, 3, 64, 65, 256}) {
       if (ends_of(*scalar, text, buffer) != wanted) differ("scalar", *scalar, text);
-      if (ends_of(*best, text, buffer) != wanted) differ("vector", *best, text);
+      if (ends_of(*avx2, text, buffer) != wanted) differ("AVX2", *avx2, text);
+      if (ends_of(*best, text, buffer) != wanted) differ("best", *best, text);
     }
   }
   void differ(const char* path, const Scanner& scanner, std::string_view text) const {
@@ -47,7 +50,7 @@ struct Compared {
 
   std::string name;
   ReferenceScanner reference;
-  std::unique_ptr<Scanner> scalar, best;
+  std::unique_ptr<Scanner> scalar, avx2, best;
 };
 
 template <class Check>

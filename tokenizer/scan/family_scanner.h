@@ -31,86 +31,107 @@ class ScalarScanner : public Scanner {
   const CharMap& classes_ = classes_of<kFamily>();
 };
 
-template <Family kFamily>
-class WindowScanner : public Scanner {
+// Cuts the text window by window. Inlined into functions compiled for each kind of vectors.
+template <Family kFamily, class Vectors>
+class Windows {
  public:
-  size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const override {
-    Ends out{ends, 0};
+  Windows(std::string_view text, std::span<uint32_t> ends, const CharMap& classes)
+      : text_(text), ends_(ends), classes_(classes) {}
+
+  __attribute__((always_inline)) size_t scan(size_t at) {
     DecodedWindow decoded;
-    while (at < text.size() && out.count < ends.size()) {
-      const auto* p = reinterpret_cast<const unsigned char*>(text.data()) + at;
+    while (at < text_.size() && count_ < ends_.size()) {
+      const auto* p = reinterpret_cast<const unsigned char*>(text_.data()) + at;
       alignas(32) unsigned char last[kWindow + 4];
       int ascii = kWindow;
-      const size_t left = text.size() - at;
+      const size_t left = text_.size() - at;
       if (left < kWindow) {
         std::memcpy(last, p, left);
         std::memset(last + left, 0, sizeof(last) - left);
         p = last;
         ascii = static_cast<int>(left);
       }
-      const uint64_t high = high_bytes(p);
+      const uint64_t high = Vectors::high_bytes(p);
       if (high != 0) ascii = std::countr_zero(high);
       // Half a window of ASCII is cheaper than a whole one that is decoded.
       if (high == 0 || ascii >= kWindow / 2) {
-        const size_t from = at;
-        if (emit(
-                ascii_window(p, ascii, high == 0 && left < kWindow), out,
-                [from](int i) { return from + static_cast<size_t>(i); }, at))
+        const Window w = ascii_window<Vectors>(p, ascii, high == 0 && left < kWindow);
+        uint64_t bits = sure_ends(w);
+        if (bits != 0 || all_sure_) {
+          const auto base = static_cast<uint32_t>(at);
+          if (ends_.size() - count_ > kWindow + 16) {
+            uint32_t* end = Vectors::write_bits(bits, base, ends_.data() + count_);
+            if (all_sure_) *end++ = static_cast<uint32_t>(text_.size());
+            count_ = static_cast<size_t>(end - ends_.data());
+          } else {
+            add(bits, w, [base](int i) { return base + static_cast<uint32_t>(i); });
+          }
+          at = ends_[count_ - 1];
           continue;
+        }
       }
-      if (emit(
-              decoded.decode(text, at, classes_), out, [&](int i) { return size_t{decoded.offsets[i]}; }, at))
+      const Window w = decoded.decode(text_, at, classes_);
+      const uint64_t bits = sure_ends(w);
+      if (bits != 0 || all_sure_) {
+        add(bits, w, [&](int i) { return decoded.offsets[i]; });
+        at = ends_[count_ - 1];
         continue;
-      at = ScalarScan<kFamily>(text, classes_).piece_end(at);
-      out.add(at);
+      }
+      at = ScalarScan<kFamily>(text_, classes_).piece_end(at);
+      ends_[count_++] = static_cast<uint32_t>(at);
     }
-    return out.count;
+    return count_;
   }
 
  private:
-  struct Ends {
-    std::span<uint32_t> ends;
-    size_t count;
-    void add(size_t end) { ends[count++] = static_cast<uint32_t>(end); }
-  };
-
-  static uint64_t high_bytes(const unsigned char* p) {
-    const auto* v = reinterpret_cast<const __m256i*>(p);
-    return uint64_t{static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_loadu_si256(v + 1)))} << 32 |
-           static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_loadu_si256(v)));
-  }
-
-  // Adds the ends that the window is sure of, as many as there is space for, and moves `at` there. False if it is sure
-  // of none.
-  template <class OffsetOf>
-  static bool emit(const Window& w, Ends& out, OffsetOf offset_of, size_t& at) {
+  // The ends of pieces inside the window that nothing after the window can change.
+  __attribute__((always_inline)) uint64_t sure_ends(const Window& w) {
     const Starts starts = starts_of<kFamily>(w);
-    uint64_t bits = starts.bits & bits_through(starts.trusted) & ~uint64_t{1};
-    const bool to_the_end = w.final && starts.trusted == w.size - 1;
-    if (bits == 0 && !to_the_end) return false;
-    size_t space = out.ends.size() - out.count;
-    uint32_t* end = out.ends.data() + out.count;
-    const uint32_t* const first = end;
-    if (space > kWindow) {
-      for (; bits != 0; bits &= bits - 1) *end++ = static_cast<uint32_t>(offset_of(std::countr_zero(bits)));
-      if (to_the_end) *end++ = static_cast<uint32_t>(offset_of(w.size));
-    } else {
-      for (; bits != 0 && space != 0; bits &= bits - 1, --space)
-        *end++ = static_cast<uint32_t>(offset_of(std::countr_zero(bits)));
-      if (to_the_end && space != 0) *end++ = static_cast<uint32_t>(offset_of(w.size));
-    }
-    out.count += static_cast<size_t>(end - first);
-    at = end[-1];
-    return true;
+    all_sure_ = w.final && starts.trusted == w.size - 1;
+    return starts.bits & bits_through(starts.trusted) & ~uint64_t{1};
   }
 
+  template <class OffsetOf>
+  __attribute__((always_inline)) void add(uint64_t bits, const Window& w, OffsetOf offset_of) {
+    for (; bits != 0 && count_ < ends_.size(); bits &= bits - 1) ends_[count_++] = offset_of(std::countr_zero(bits));
+    if (all_sure_ && count_ < ends_.size()) ends_[count_++] = offset_of(w.size);
+  }
+
+  std::string_view text_;
+  std::span<uint32_t> ends_;
+  const CharMap& classes_;
+  size_t count_ = 0;
+  bool all_sure_ = false;  // the text ends with the window, and its last piece too
+};
+
+template <Family kFamily>
+class Avx2Scanner : public Scanner {
+ public:
+  size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const override {
+    return Windows<kFamily, Avx2>(text, ends, classes_).scan(at);
+  }
+
+ private:
+  const CharMap& classes_ = classes_of<kFamily>();
+};
+
+template <Family kFamily>
+class Avx512Scanner : public Scanner {
+ public:
+  TOKAMAK_AVX512 size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const override {
+    return Windows<kFamily, Avx512>(text, ends, classes_).scan(at);
+  }
+
+ private:
   const CharMap& classes_ = classes_of<kFamily>();
 };
 
 template <Family kFamily>
 std::unique_ptr<Scanner> make_family_scanner(Simd simd) {
-  if constexpr (kFamily.words != Words::kDeepSeek)
-    if (simd == Simd::kBest) return std::make_unique<WindowScanner<kFamily>>();
+  if constexpr (kFamily.words != Words::kDeepSeek) {
+    if (simd == Simd::kBest && Avx512::here()) return std::make_unique<Avx512Scanner<kFamily>>();
+    if (simd != Simd::kNone) return std::make_unique<Avx2Scanner<kFamily>>();
+  }
   return std::make_unique<ScalarScanner<kFamily>>();
 }
 

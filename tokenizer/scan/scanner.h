@@ -22,7 +22,8 @@ class Scanner {
   virtual size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const = 0;
 };
 
-enum class Simd { kBest, kNone };  // kNone: character by character, the reference
+// kBest is what the processor has. kNone cuts character by character: the reference.
+enum class Simd { kBest, kAvx2, kNone };
 
 // A scanner for `pattern`, a regular expression as tokenizer.json has it. Error(kData), naming the construct, for what
 // we would not match as Hugging Face's engine (Oniguruma) does.
