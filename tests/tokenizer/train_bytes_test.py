@@ -172,7 +172,7 @@ def weights():
 
 
 def evaluation():
-    """`tokenizer evaluate` counts the tokens that tokenizers makes of each file, and those that are no whole characters"""
+    """`tokenizer evaluate` counts the tokens that tokenizers makes of each file, and parts of characters"""
     documents = real_documents()
     files = {"code.jsonl": documents[:30], "scripts.jsonl": documents[-60:]}
     with tempfile.TemporaryDirectory() as place:

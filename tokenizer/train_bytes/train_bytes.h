@@ -57,8 +57,8 @@ struct BytesTrainReport {
   double counting_seconds = 0, merging_seconds = 0;
 };
 
-// Writes `output`, named *.json, and tokenizer_config.json in its directory. `learned` gets the number of pieces now and
-// then. Error(kConfig) for options out of range, Error(kData) without any text. Exceptions of `next` and `learned`
+// Writes `output`, named *.json, and tokenizer_config.json in its directory. `learned` gets the number of pieces so
+// far. Error(kConfig) for options out of range, Error(kData) without any text. Exceptions of `next` and `learned`
 // propagate.
 BytesTrainReport train_bytes(const NextTexts& next, const BytesTrainOptions& options, const std::string& output,
                              const std::function<void(int64_t pieces)>& learned);
