@@ -59,7 +59,7 @@ class Evaluate : public Command {
   }
 
  private:
-  // Of each file, and at the end of all.
+  // One entry for each file, and a last one for all.
   std::vector<MeasuredText> measure(std::vector<EfficiencyMeter>& meters) const {
     const StopSignal stop;
     const std::vector<TextFile> files = find_text_files(inputs_);
@@ -95,8 +95,8 @@ class Evaluate : public Command {
     for (const std::string& path : paths_) width = std::max(width, printable(path).size());
     for (const MeasuredText& file : files) {
       std::cout << printable(file.name) << ": " << human_bytes(file.size.bytes) << ", "
-                << human_count(double(file.size.characters)) << " characters, "
-                << human_count(double(file.size.words)) << " words\n"
+                << human_count(double(file.size.characters)) << " characters, " << human_count(double(file.size.words))
+                << " words\n"
                 << "  " << std::left << std::setw(static_cast<int>(width)) << "tokenizer" << std::right
                 << "        tokens  bytes/token  chars/token  tokens/word   parts  unknown\n";
       for (size_t i = 0; i < paths_.size(); ++i) {
@@ -111,7 +111,8 @@ class Evaluate : public Command {
     }
   }
 
-  void print_json(const std::vector<MeasuredText>& files, const std::vector<std::unique_ptr<Tokenizer>>& tokenizers) const {
+  void print_json(const std::vector<MeasuredText>& files,
+                  const std::vector<std::unique_ptr<Tokenizer>>& tokenizers) const {
     using Json = nlohmann::ordered_json;
     Json lists = {{"tokenizers", Json::array()}, {"files", Json::array()}};
     for (const auto& tokenizer : tokenizers) {

@@ -28,7 +28,8 @@ std::string own_tokenizer(const CheckpointReader& reader) {
   const std::string run = run_directory(reader);
   std::string path = find_tokenizer(run);
   if (path.empty()) {
-    fail(Kind::kData, str("there is no ", run_files::at(run, run_files::kTokenizer), " to export, and no tokenizer.json"),
+    fail(Kind::kData,
+         str("there is no ", run_files::at(run, run_files::kTokenizer), " to export, and no tokenizer.json"),
          "name one with --tokenizer: its file, a directory of Hugging Face tokenizer files, or none");
   }
   return path;

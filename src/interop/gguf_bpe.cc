@@ -15,42 +15,50 @@ namespace {
 enum class IgnoreMerges { kNo, kYes };
 
 struct PreTokenizerName {
-  const char* pattern;  // a name of pattern_named()
+  std::string_view family;  // of scanner_family()
   IgnoreMerges ignore_merges;
   const char* pre;
 };
 
-// Of llama.cpp 00ad355e, src/llama-vocab.cpp. A pattern with both flags has a name for each.
-constexpr std::array<PreTokenizerName, 7> kNames = {{{"gpt2", IgnoreMerges::kNo, "gpt-2"},
+// As in llama.cpp 00ad355e, src/llama-vocab.cpp. A pattern with both flags has a name for each.
+constexpr std::array<PreTokenizerName, 9> kNames = {{{"gpt2", IgnoreMerges::kNo, "gpt-2"},
                                                      {"llama3", IgnoreMerges::kYes, "llama-bpe"},
                                                      {"llama3", IgnoreMerges::kNo, "dbrx"},
                                                      {"qwen2", IgnoreMerges::kNo, "qwen2"},
                                                      {"qwen35", IgnoreMerges::kNo, "qwen35"},
                                                      {"o200k", IgnoreMerges::kNo, "gpt-4o"},
-                                                     {"tekken", IgnoreMerges::kYes, "tekken"}}};
+                                                     {"tekken", IgnoreMerges::kYes, "tekken"},
+                                                     {"smollm", IgnoreMerges::kNo, "smollm"},
+                                                     {"deepseek3", IgnoreMerges::kNo, "deepseek-v3"}}};
 
 [[noreturn]] void refuse(const HfTokenizer& tokenizer, const std::string& what) {
   fail(Kind::kConfig, str(tokenizer.path(), ": llama.cpp cannot express ", what), "export to hf instead");
 }
 
-// The pattern of the file's pre-tokenizer; "digits" for single digits before GPT-2's.
-std::string pattern_of(const HfTokenizer& tokenizer) {
+// The patterns by which the file's pre-tokenizer splits, one after another.
+std::vector<std::string> patterns_of(const HfTokenizer& tokenizer) {
   using Kind = PreTokenizerStep::Kind;
   const std::vector<PreTokenizerStep>& steps = tokenizer.spec().pre_tokenizer;
   if (steps.empty() || steps.back().kind != Kind::kByteLevel) {
     refuse(tokenizer, "a pre-tokenizer that does not end with ByteLevel");
   }
-  if (steps.back().add_prefix_space) refuse(tokenizer, "add_prefix_space of ByteLevel");
-  const bool gpt2 = steps.back().use_regex;
-  if (steps.size() == 1 && gpt2) return std::string(pattern_named("gpt2"));
-  const PreTokenizerStep& first = steps.front();
-  if (steps.size() == 2 && gpt2 && first.kind == Kind::kDigits && first.individual_digits) return "digits";
-  if (steps.size() == 2 && !gpt2 && first.kind == Kind::kSplit && first.pattern.kind == SearchPattern::Kind::kRegex &&
-      ((first.behavior == SplitBehavior::kIsolated && !first.invert) ||
-       (first.behavior == SplitBehavior::kRemoved && first.invert))) {
-    return first.pattern.text;
+  std::vector<std::string> patterns;
+  for (const PreTokenizerStep& step : steps) {
+    const bool isolated = (step.behavior == SplitBehavior::kIsolated && !step.invert) ||
+                          (step.behavior == SplitBehavior::kRemoved && step.invert);
+    if (step.kind == Kind::kSplit && step.pattern.kind == SearchPattern::Kind::kRegex && isolated) {
+      patterns.push_back(step.pattern.text);
+    } else if (step.kind == Kind::kDigits) {
+      patterns.emplace_back(step.individual_digits ? kDigitPattern : kDigitsPattern);
+    } else if (step.kind != Kind::kByteLevel) {
+      refuse(tokenizer, str("this sequence of ", steps.size(), " pre-tokenizers"));
+    } else if (step.add_prefix_space) {
+      refuse(tokenizer, "add_prefix_space of ByteLevel");
+    } else if (step.use_regex) {
+      patterns.emplace_back(pattern_named("gpt2"));
+    }
   }
-  refuse(tokenizer, str("this sequence of ", steps.size(), " pre-tokenizers"));
+  return patterns;
 }
 
 // llama.cpp's flag may differ from the file's only if no entry needs it.
@@ -64,18 +72,16 @@ void expect_same_flag(const HfTokenizer& tokenizer, IgnoreMerges theirs, const c
 }
 
 std::string name_of_pre_tokenizer(const HfTokenizer& tokenizer) {
-  const std::string pattern = pattern_of(tokenizer);
-  if (pattern == "digits") {
-    expect_same_flag(tokenizer, IgnoreMerges::kNo, "smollm");
-    return "smollm";
-  }
+  const std::vector<std::string> patterns = patterns_of(tokenizer);
+  const std::vector<std::string_view> views(patterns.begin(), patterns.end());
+  const std::string_view family = scanner_family(views);
   const PreTokenizerName* found = nullptr;
   for (const PreTokenizerName& known : kNames) {
-    if (pattern_named(known.pattern) != pattern) continue;
+    if (known.family != family) continue;
     const bool same = tokenizer.spec().model.whole_pieces == (known.ignore_merges == IgnoreMerges::kYes);
     if (found == nullptr || same) found = &known;
   }
-  if (found == nullptr) refuse(tokenizer, str("the pattern ", printable(pattern, 200)));
+  if (found == nullptr) refuse(tokenizer, str("the pattern ", printable(join(patterns, "  then  "), 200)));
   expect_same_flag(tokenizer, found->ignore_merges, found->pre);
   return found->pre;
 }

@@ -21,7 +21,7 @@ struct GgufBpe {
 // Error(kConfig), naming the part of the file that llama.cpp cannot express.
 GgufBpe gguf_bpe(const HfTokenizer& tokenizer);
 
-// Entries of the vocabulary that its merges do not produce. With `ignore_merges` a pretoken still becomes such an entry.
+// Entries of the vocabulary that its merges do not produce. With `ignore_merges`, a pretoken still becomes one.
 int64_t unreachable_entries(const HfTokenizer& tokenizer);
 
 std::string gguf_padding(int64_t id);  // the name of a row without a token

@@ -20,7 +20,7 @@ from tokenizers import models, pre_tokenizers, trainers  # noqa: E402
 TOKAMAK = os.environ["TOKAMAK"]
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LONG = bool(os.environ.get("TOKAMAK_LONG"))
-PATTERNS = ["gpt2", "cl100k", "llama3", "qwen2", "qwen35", "o200k", "tekken"]
+PATTERNS = ["gpt2", "cl100k", "phi4", "llama3", "qwen2", "qwen35", "o200k", "tekken", "smollm", "deepseek3"]
 
 
 def train(directory, files, *options, threads=2, fails=False):
@@ -171,6 +171,41 @@ def weights():
             assert done.returncode == 2 and "the weight must be" in done.stdout, done.stdout
 
 
+def evaluation():
+    """`tokenizer evaluate` counts the tokens that tokenizers makes of each file, and parts of characters"""
+    documents = real_documents()
+    files = {"code.jsonl": documents[:30], "scripts.jsonl": documents[-60:]}
+    with tempfile.TemporaryDirectory() as place:
+        paths = []
+        for pattern, size in [("llama3", 700), ("gpt2", 300)]:
+            folder = os.path.join(place, pattern)
+            os.mkdir(folder)
+            train(folder, files, "--pattern", pattern, "--vocab-size", str(size))
+            paths.append(folder + "/tokenizer.json")
+        inputs = [os.path.join(place, "gpt2", name) for name in files]
+        command = [TOKAMAK, "tokenizer", "evaluate", *(word for path in paths for word in ("--tokenizer", path)), "--input", *inputs]
+        found = json.loads(subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout)
+        table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        sums = [0, 0]
+        assert [tokenizer["vocab_size"] for tokenizer in found["tokenizers"]] == [700, 300]
+        for entry, path, texts in zip(found["files"], inputs, files.values()):
+            assert entry["file"] == path
+            assert entry["bytes"] == sum(len(text.encode()) for text in texts)
+            assert entry["characters"] == sum(map(len, texts))
+            assert entry["words"] == sum(len(text.split()) for text in texts)
+            for i, (ours, file) in enumerate(zip(entry["tokenizers"], paths)):
+                tokenizer = tokenizers.Tokenizer.from_file(file)
+                ids = [id for text in texts for id in tokenizer.encode(text, add_special_tokens=False).ids]
+                assert ours["tokens"] == len(ids), (path, file, ours, len(ids))
+                assert ours["part_tokens"] == sum("\ufffd" in tokenizer.decode([id]) for id in ids)
+                assert ours["unknown_tokens"] == 0 and ours["bytes_per_token"] == entry["bytes"] / len(ids)
+                assert ours["tokens_per_word"] == len(ids) / entry["words"]
+                sums[i] += len(ids)
+        assert found["files"][1]["tokenizers"][1]["part_tokens"] > 100
+        assert [ours["tokens"] for ours in found["total"]["tokenizers"]] == sums and str(sums[0]) in table
+        print("  " + "\n  ".join(table.splitlines()[-4:]).replace(place, ""))
+
+
 def refusals():
     """options of the other type, patterns and sizes that there are not"""
     with tempfile.TemporaryDirectory() as place:
@@ -191,7 +226,7 @@ def refusals():
 
 
 if __name__ == "__main__":
-    cases = [random_corpora, real_texts, special_pieces, out_of_core, weights, refusals]
+    cases = [random_corpora, real_texts, special_pieces, out_of_core, weights, evaluation, refusals]
     for case in cases:
         if len(sys.argv) == 1 or case.__name__ in sys.argv[1:]:
             print(f"{case.__name__}: {case.__doc__}", flush=True)

@@ -16,13 +16,15 @@ inline const std::vector<std::string>& enum_names(Digits) {
 }
 
 struct BytesPattern {
-  std::string scanned;  // one regular expression that cuts as the file's pre-tokenizer does
-  std::string split;    // the file's pattern, of a `Split` before `ByteLevel`; "": `ByteLevel` has GPT-2's pattern
-  Digits digits_first = Digits::kOfPattern;  // numbers that the file's pre-tokenizer splits off before GPT-2's pattern
+  std::vector<std::string> scanned;  // regular expressions that cut, one after another, as the file's pre-tokenizer
+  std::vector<std::string> splits;   // of the file's `Split`s before `ByteLevel`; none: `ByteLevel` has GPT-2's pattern
+  Digits digits_first = Digits::kOfPattern;  // numbers that are split off before GPT-2's pattern
   bool whole_pieces = false;                 // `ignore_merges`, as the family's files have it
 };
 
 // Error(kConfig) for an unknown family, or digits that its pattern cannot have.
 BytesPattern bytes_pattern(const std::string& family, Digits digits);
+
+std::unique_ptr<Scanner> make_scanner(const BytesPattern& pattern);
 
 }  // namespace tokamak

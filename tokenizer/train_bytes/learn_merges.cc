@@ -107,7 +107,8 @@ class Learner {
   // The bytes' ids are in the order of their characters' code points, which is that of their UTF-8.
   void add_bytes() {
     std::array<std::string, 256> names;
-    for (size_t byte = 0; byte < 256; ++byte) append_printable_bytes(std::string(1, static_cast<char>(byte)), names[byte]);
+    for (size_t byte = 0; byte < 256; ++byte)
+      append_printable_bytes(std::string(1, static_cast<char>(byte)), names[byte]);
     std::vector<std::string> sorted(names.begin(), names.end());
     std::sort(sorted.begin(), sorted.end());
     for (const std::string& name : sorted) id_of(name);
@@ -220,8 +221,7 @@ void Learner::merge(const Candidate& candidate, uint32_t result) {
         const uint32_t word = candidate.words[i];
         if (i + 8 < end) __builtin_prefetch(&words_.begins[candidate.words[i + 8]]);
         if (i + 4 < end) __builtin_prefetch(&words_.symbols[words_.begins[candidate.words[i + 4]]]);
-        words_.lengths[word] =
-            changes_[t].merge(rule, symbols_of(word), {word, words_.counts[word]}, lengths_);
+        words_.lengths[word] = changes_[t].merge(rule, symbols_of(word), {word, words_.counts[word]}, lengths_);
       }
     }
   });

@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kChunk = 256;           // pretokens whose slots are prefetched together
+constexpr size_t kChunk = 256;  // pretokens whose slots are prefetched together
 constexpr size_t kFirstSlots = size_t{1} << 14;
 
 static_assert(std::endian::native == std::endian::little, "a short key holds its text in memory order");

@@ -39,7 +39,7 @@ class PretokenCounter {
   };
   struct LongSlot {
     uint64_t hash = 0;
-    uint64_t begin = 0;  // in long_bytes_
+    uint64_t begin = 0;   // in long_bytes_
     uint32_t length = 0;  // 0: none
     int64_t count = 0;
   };

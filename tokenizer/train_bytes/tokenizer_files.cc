@@ -19,8 +19,11 @@ Json split_by(const std::string& pattern) {
 }
 
 Json pre_tokenizer(const BytesPattern& pattern) {
-  if (!pattern.split.empty()) {
-    return {{"type", "Sequence"}, {"pretokenizers", {split_by(pattern.split), byte_level(false)}}};
+  if (!pattern.splits.empty()) {
+    Json steps = Json::array();
+    for (const std::string& split : pattern.splits) steps.push_back(split_by(split));
+    steps.push_back(byte_level(false));
+    return {{"type", "Sequence"}, {"pretokenizers", steps}};
   }
   switch (pattern.digits_first) {
     case Digits::kOfPattern:

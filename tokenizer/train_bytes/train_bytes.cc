@@ -40,7 +40,8 @@ SpecialTokens special_tokens(const BytesTrainOptions& options) {
   std::vector<std::string> sorted = special.all;
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  need(twice == sorted.end(), twice == sorted.end() ? "" : str("the special token '", printable(*twice), "' is there twice"));
+  need(twice == sorted.end(),
+       twice == sorted.end() ? "" : str("the special token '", printable(*twice), "' is there twice"));
   for (const std::string& token : special.all) {
     need(!token.empty(), "a special token is empty");
     need(is_valid_utf8(token), str("the special token '", printable(token), "' is not UTF-8"));
@@ -159,7 +160,7 @@ BytesTrainReport train_bytes(const NextTexts& next, const BytesTrainOptions& opt
   const SpecialTokens special = special_tokens(options);
   check(options, special, output);
   const BytesPattern pattern = bytes_pattern(options.pattern, options.digits);
-  const std::unique_ptr<Scanner> scanner = make_scanner(pattern.scanned);
+  const std::unique_ptr<Scanner> scanner = make_scanner(pattern);
   BytesTrainReport report;
   Stopwatch time;
   std::optional<Counting> counting;

@@ -25,7 +25,8 @@ struct BytesTrainOptions {
   // Without vocab_size and digits, which the command line declares itself.
   template <class Visitor>
   void fields(Visitor& v) {
-    v("pattern", pattern, "how text is cut before merging: gpt2, cl100k, llama3, qwen2, qwen35, o200k or tekken");
+    v("pattern", pattern,
+      "how text is cut before merging: gpt2, llama3, qwen2, o200k, ... (an unknown name lists all)");
     v("min_frequency", min_frequency, "rarer pairs are not merged, though the vocabulary becomes smaller");
     v("max_token_length", max_token_length, "a merged token has fewer bytes, unless it has two; 0: no limit");
     v("special_token", special_token, "string that is always one token; give the option once for each");
@@ -56,8 +57,9 @@ struct BytesTrainReport {
   double counting_seconds = 0, merging_seconds = 0;
 };
 
-// Writes `output`, named *.json, and tokenizer_config.json in its directory. Error(kConfig) for options out of range,
-// Error(kData) without any text. Exceptions of `next` and `learned` propagate; `learned` gets the number of pieces now and then.
+// Writes `output`, named *.json, and tokenizer_config.json in its directory. `learned` gets the number of pieces so
+// far. Error(kConfig) for options out of range, Error(kData) without any text. Exceptions of `next` and `learned`
+// propagate.
 BytesTrainReport train_bytes(const NextTexts& next, const BytesTrainOptions& options, const std::string& output,
                              const std::function<void(int64_t pieces)>& learned);
 
