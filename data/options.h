@@ -62,6 +62,7 @@ struct DataOptions {
   std::string megatron_split;
   int64_t megatron_samples = 0;
   double max_epochs = 0;
+  std::string cache;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -82,6 +83,8 @@ struct DataOptions {
       "samples that order: megatron is built for, as another number changes the whole order; 0: those of this run");
     v("max_epochs", max_epochs,
       "refuse to start if a source would be repeated more often; repeated data teaches less each time; 0: no limit");
+    v("cache", cache,
+      "directory of the data sets made of sources of text, which other runs reuse; empty: data/ in run.output_dir");
   }
 };
 

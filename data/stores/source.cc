@@ -193,6 +193,10 @@ Found find_format(const SourceOptions& source) {
     std::vector<std::string> paths = entry.find(at);
     if (!paths.empty()) return {entry, std::move(paths)};
   }
+  if (source.format == SourceFormat::kJsonl) {
+    fail(Kind::kData, str(source.path, " is text, not tokens"),
+         "tokamak train tokenizes it before the run; for other commands: tokamak data tokenize");
+  }
   const bool ours = source.format == SourceFormat::kTokamak || source.format == SourceFormat::kAuto;
   if (ours && !at.is_file && (at.files.empty() || is_directory(source.path)))
     static_cast<void>(read_manifest(source.path));
