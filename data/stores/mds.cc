@@ -100,7 +100,7 @@ class MdsBytes {
   mutable int64_t cached_ = 0;      // bytes
 };
 
-// Where the tokens of a sample lie.
+// The place of a sample's tokens.
 struct MdsSample {
   uint32_t offset = 0;  // of the first in the decompressed shard, in bytes
   uint32_t tokens = 0;

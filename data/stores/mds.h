@@ -3,8 +3,8 @@
 //   shard  := u32 samples, u32 offset[samples + 1], configuration, sample[samples]      little-endian
 //   sample := u32 size[columns without a fixed size], the columns' bytes
 //
-// Nothing but the samples says how many tokens they have, unless their size is fixed. So opening reads the first bytes
-// of each sample, and a compressed shard whole. A compressed shard is in memory while it is used: kMdsCacheBytes of them.
+// Only the samples say how many tokens they have. So opening reads the first bytes of each sample, and a compressed
+// shard whole. At most kMdsCacheBytes of decompressed shards are in memory.
 #pragma once
 
 #include <memory>

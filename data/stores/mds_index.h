@@ -1,4 +1,4 @@
-// The index.json of a directory of MosaicML's MDS shards, version 2. It is another program's file: hostile until checked.
+// The index.json of a directory of MosaicML's MDS shards, version 2.
 //
 //   index := {"shards": [{"column_encodings": [text], "column_names": [text], "column_sizes": [bytes or null],
 //             "compression": text or null, "format": "mds", "raw_data": file, "samples": count, "version": 2,
@@ -43,8 +43,8 @@ struct MdsShard {
 
 inline constexpr int64_t kMdsShardBytes = int64_t{1} << 30;  // of a shard that has to be decompressed
 
-// Error(kData), naming `where` and the key, for anything that is not of the grammar; for encodings of Python objects,
-// which are unsafe; and if no column, or several, can hold tokens. `type` is the tokens' type in a column of bytes.
+// Error(kData), naming `where` and the key, for anything that is not of the grammar, and for encodings of Python
+// objects, which are unsafe. Also if no column, or several, can hold tokens. `type` is the tokens' type in a column of bytes.
 std::vector<MdsShard> parse_mds_index(std::string_view text, const std::string& where, TokenElement type);
 
 }  // namespace tokamak

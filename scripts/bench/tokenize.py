@@ -5,8 +5,8 @@ usage: scripts/bench/tokenize.py TEXT.jsonl TOKENIZER [--workers 1 2] [--rounds 
 
 TOKENIZER is a SentencePiece model or a tokenizer.json. Run it by a Python that has megatron-core, torch, numpy and
 tokenizers or sentencepiece (scripts/dev/install_python.sh shards). The tool is not part of the package megatron-core.
-So megatron_worker() and megatron() repeat what it does: a pool of W workers, json.loads and encoding of a line each, in
-chunks of 32 lines, and one IndexedDatasetBuilder that appends the documents with their EOS. Both programs get the same
+So megatron_worker() and megatron() repeat what it does. W workers parse and encode the lines, in chunks of 32. One
+IndexedDatasetBuilder appends the documents with their EOS. Both programs get the same
 W cores. Rates are bytes of JSONL a second of wall time, the best of the rounds.
 """
 import argparse

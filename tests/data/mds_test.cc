@@ -1,4 +1,4 @@
-// MosaicML's shards are read as they wrote them, raw and compressed; an index or a shard that contradicts itself is not.
+// MosaicML's shards are read as it writes them, raw and compressed. A shard that contradicts itself is refused.
 #include <zstd.h>
 
 #include <algorithm>
