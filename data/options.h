@@ -74,6 +74,7 @@ struct DataOptions {
   int64_t shuffle_block = 0;
   double max_epochs = 0;
   int64_t read_retries = 5;
+  std::string cache;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -103,6 +104,8 @@ struct DataOptions {
     v("read_retries", read_retries,
       "repetitions of a failed read (EIO, ESTALE, a short file) after 0.1, 0.4, 1.6, ... s; more wait out a longer "
       "failover of a file server");
+    v("cache", cache,
+      "directory of the data sets made of sources of text, which other runs reuse; empty: data/ in run.output_dir");
   }
 };
 

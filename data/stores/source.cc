@@ -12,6 +12,7 @@
 #include "data/shard_reader.h"
 #include "data/stores/datatrove.h"
 #include "data/stores/llmc.h"
+#include "data/stores/mds.h"
 #include "data/stores/olmo.h"
 #include "tokenizer/tokenizer.h"
 
@@ -77,6 +78,12 @@ std::vector<std::string> find_tokamak(const Candidates& at) {
   const std::string manifest = at.source.path + "/" + kDatasetManifest;
   return std::count(at.files.begin(), at.files.end(), manifest) > 0 ? std::vector<std::string>{at.source.path}
                                                                     : std::vector<std::string>{};
+}
+
+std::vector<std::string> find_mds(const Candidates& at) {
+  const std::string index = at.source.path + "/index.json";
+  return std::count(at.files.begin(), at.files.end(), index) > 0 ? std::vector<std::string>{at.source.path}
+                                                                 : std::vector<std::string>{};
 }
 
 std::vector<std::string> find_megatron(const Candidates& at) {
@@ -146,9 +153,13 @@ struct FormatEntry {
   TokenStores (*open)(const std::vector<std::string>& paths, const StoreOptions&, FilePool&);  // ours: by its manifest
 };
 
-// In the order in which they are recognised. kMds (DIR/index.json) belongs behind ours, kJsonl at the end.
+// In the order in which they are recognised. kJsonl is made a data set of ours before a source is opened.
 constexpr FormatEntry kFormats[] = {
     {SourceFormat::kTokamak, find_tokamak, nullptr},
+    {SourceFormat::kMds, find_mds,
+     [](const auto& paths, const StoreOptions& options, FilePool& pool) {
+       return open_each(paths, [&](const auto& path) { return open_mds(path, options.type, pool); });
+     }},
     {SourceFormat::kMegatron, find_megatron,
      [](const auto& paths, const StoreOptions& options, FilePool& pool) {
        return open_each(paths,
@@ -181,6 +192,10 @@ Found find_format(const SourceOptions& source) {
     if (source.format != SourceFormat::kAuto && source.format != entry.format) continue;
     std::vector<std::string> paths = entry.find(at);
     if (!paths.empty()) return {entry, std::move(paths)};
+  }
+  if (source.format == SourceFormat::kJsonl) {
+    fail(Kind::kData, str(source.path, " is text, not tokens"),
+         "tokamak train tokenizes it before the run; for other commands: tokamak data tokenize");
   }
   const bool ours = source.format == SourceFormat::kTokamak || source.format == SourceFormat::kAuto;
   if (ours && !at.is_file && (at.files.empty() || is_directory(source.path)))

@@ -26,8 +26,10 @@ void convert(const std::byte* bytes, std::span<int32_t> out, int64_t first, cons
   }
 }
 
-void convert(TokenElement type, const std::byte* bytes, std::span<int32_t> out, int64_t first,
-             const std::string& path) {
+}  // namespace
+
+void convert_ids(TokenElement type, const std::byte* bytes, std::span<int32_t> out, int64_t first,
+                 const std::string& path) {
   switch (type) {
     case TokenElement::kUint8:
       return convert<uint8_t>(bytes, out, first, path);
@@ -51,8 +53,6 @@ void convert(TokenElement type, const std::byte* bytes, std::span<int32_t> out, 
   TOKAMAK_UNREACHABLE("token element ", static_cast<int>(type));
 }
 
-}  // namespace
-
 TokenFile::TokenFile(const std::string& path, ShardInfo info, TokenLayout layout, FilePool& pool)
     : TokenStore(path, std::move(info)), layout_(layout), pool_(pool) {
   const int64_t size = pool_.open(path).file().size();
@@ -70,7 +70,7 @@ void TokenFile::read_ids(int64_t first, std::span<int32_t> out) const {
     const auto piece = out.subspan(done, std::min(kConvertedAtOnce, std::ssize(out) - done));
     const auto raw = std::span(bytes).first(piece.size() * width);
     lease.file().read_at(layout_.begin + (first + done) * width, raw);
-    convert(layout_.type, raw.data(), piece, first + done, path());
+    convert_ids(layout_.type, raw.data(), piece, first + done, path());
     done += std::ssize(piece);
   }
 }

@@ -37,6 +37,10 @@ class TokenFile : public TokenStore {
   FilePool& pool_;
 };
 
+// Tokens `first`, first + 1, ... of `path` from their bytes. Error(kData) for an id that int32_t cannot hold.
+void convert_ids(TokenElement type, const std::byte* bytes, std::span<int32_t> out, int64_t first,
+                 const std::string& path);
+
 // Identity of a file whose bytes nothing has summed: its size and kIdentityBlocks blocks at fixed places. It detects
 // another or a truncated file. It cannot detect a change between the blocks.
 inline constexpr int64_t kIdentityBlocks = 8;

@@ -16,8 +16,8 @@ struct TextFile {
 };
 
 // Files in the given order. A directory expands to the text files in it, recursively, sorted by name; its other files
-// are skipped and counted in a warning. Error(kData) for a missing path, a file that is not text, text compressed otherwise, a
-// duplicate file, or no text at all.
+// are skipped and counted in a warning. Error(kData) for a missing path, a file that is not text, text compressed
+// otherwise, a duplicate file, or no text at all.
 std::vector<TextFile> find_text_files(const std::vector<std::string>& inputs);
 
 }  // namespace tokamak

@@ -4,14 +4,18 @@
 
 #include "base/log.h"
 #include "base/process.h"
+#include "base/strings.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/run_context.h"
 #include "cli/version.h"
 #include "comm/collective_error.h"
+#include "comm/rank_zero.h"
 #include "config/drift.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "data/manifest.h"
+#include "data/prepare/text_sources.h"
 #include "eval/evaluations.h"
 #include "plan/prepare_run.h"
 #include "resilience/watchdog.h"
@@ -71,11 +75,13 @@ class TrainCommand : public Command {
     GlobalBatch batch;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
-      complete_from_data(config);
       watchdog.configure(
           {.limits = config.resilience, .directory = config.run.output_dir, .interval = config.metrics.log_interval});
     });
     stop.set_deadline(config.resilience.stop_deadline);
+    tokenize_text(world, config.data.sources, config, stop, watchdog.progress());
+    tokenize_text(world, config.data.validation, config, stop, watchdog.progress());
+    collectively(world.comm(), [&] { complete_from_data(config); });
     std::vector<NamedText> settings;
     for (const ConfigLine& line : config_values(config)) settings.push_back({line.key, line.value});
     const auto check_changes = [config](const std::string& saved, const std::string& checkpoint) {
@@ -115,6 +121,27 @@ class TrainCommand : public Command {
     or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to resume");
     return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);
+  }
+
+  // Replaces sources of text by data sets made of them. Rank 0 makes those that are missing; the others sleep.
+  static void tokenize_text(World& world, std::vector<SourceOptions>& sources, const RunConfig& config,
+                            const StopSignal& stop, RunProgress& watched) {
+    const std::string cache = config.data.cache.empty() ? config.run.output_dir + "/data" : config.data.cache;
+    for (SourceOptions& source : sources) {
+      if (!is_text_source(source)) continue;
+      source.path = text_of_rank_zero(world.comm(), [&] {
+        const std::string data_set = cached_data_set(source, cache);
+        log::info("text ", source.path, " is tokenized into ", data_set, ", unless it was before");
+        ProgressLines lines;
+        tokenize_source(source, data_set, split(version_text(), '\n').front(), [&](const TokenizeProgress& p) {
+          expect_no_stop(stop);
+          watched.tick();
+          lines.at(p.bytes, p.total_bytes, str(", ", human_count(double(p.tokens)), " tokens"));
+        });
+        return data_set;
+      });
+      source.format = SourceFormat::kTokamak;
+    }
   }
 
   // Evaluations use the tokenizer of the training data, and a BOS token if its documents have one.

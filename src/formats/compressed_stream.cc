@@ -168,7 +168,11 @@ std::string_view without_compression(std::string_view path) {
 }
 
 std::unique_ptr<ByteStream> open_stream(const std::string& path, Kind kind) {
-  switch (compression_of(path)) {
+  return open_stream(path, compression_of(path), kind);
+}
+
+std::unique_ptr<ByteStream> open_stream(const std::string& path, Compression compression, Kind kind) {
+  switch (compression) {
     case Compression::kNone:
       return std::make_unique<FileStream>(path, kind);
     case Compression::kGzip:

@@ -17,6 +17,7 @@ std::string_view without_compression(std::string_view path);  // "a.txt.gz" -> "
 
 // The decompressed bytes of the file. Error(kind), with the file, the offset in it and the reason, if the file is
 // damaged or ends within a member or frame. The checksums in the file are verified where it has them.
-std::unique_ptr<ByteStream> open_stream(const std::string& path, Kind kind);
+std::unique_ptr<ByteStream> open_stream(const std::string& path, Compression compression, Kind kind);
+std::unique_ptr<ByteStream> open_stream(const std::string& path, Kind kind);  // by its extension
 
 }  // namespace tokamak

@@ -58,7 +58,7 @@ char* put_utf8(int code, char* out) {
   return out;
 }
 
-// What becomes of the strings that the scanner passes.
+// The strings that the scanner passes: left out, or decoded.
 struct Skip {
   void byte(char) {}
   void code(int) {}
@@ -118,7 +118,7 @@ class JsonLine {
   const char* end_;
 };
 
-// Of a string whose opening quote is at `at_`.
+// Passes a string whose opening quote is at `at_`.
 template <class Sink>
 bool JsonLine::string(Sink& sink) {
   if (!take('"')) return false;
@@ -145,7 +145,7 @@ bool JsonLine::string(Sink& sink) {
   }
 }
 
-// Of what follows a backslash.
+// Decodes an escape behind its backslash.
 template <class Sink>
 bool JsonLine::escape(Sink& sink) {
   static constexpr std::array<char, 256> kMeaning = [] {

@@ -1,4 +1,4 @@
-// Compressed text is read whole, from any number of members or frames; a damaged or cut file is an error with its place.
+// Compressed text is read whole, from any number of members or frames. A damaged file is an error with its place.
 #include "formats/compressed_stream.h"
 
 #include <zlib.h>
