@@ -10,8 +10,8 @@ namespace tokamak {
 inline constexpr const char* kFilesBesideTokenizerJson[] = {"tokenizer_config.json", "special_tokens_map.json",
                                                             "generation_config.json", "chat_template.jinja"};
 
-// Fills the ids and the template of `spec` from the files in `directory`, the first that says it: tokenizer_config.json,
-// special_tokens_map.json, generation_config.json. An id stays -1 if no file names it; a name that is no token becomes
+// Fills the ids and the template of `spec` from the files in `directory`, the first that says it:
+// tokenizer_config.json, special_tokens_map.json, generation_config.json. An id stays -1 if no file names it; a name that is no token becomes
 // a remark. Error(kData) for a damaged file.
 void read_special_ids(const std::string& directory, TokenizerSpec& spec);
 
