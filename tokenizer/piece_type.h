@@ -1,4 +1,4 @@
-// What a token is. The numbers are those of SentencePiece's models and of GGUF's `tokenizer.ggml.token_type`.
+// The kinds of tokens. The numbers are those of SentencePiece's models and of GGUF's `tokenizer.ggml.token_type`.
 #pragma once
 
 namespace tokamak {

@@ -29,7 +29,7 @@ class StreamDecoder {
   virtual std::string finish() = 0;          // the rest
 };
 
-// What a special token written in a text becomes: its id, or the ids of its characters, as in text of strangers.
+// A special token that is written in a text becomes its id, or is encoded as ordinary text.
 enum class SpecialsPolicy { kIds, kText };
 
 struct TokenizerInfo {

@@ -35,7 +35,7 @@ std::vector<std::pair<size_t, int32_t>> plain_matches(const std::vector<AddedTok
   return found;
 }
 
-// Of all adjacent pairs that merge, the lowest rank, the leftmost of equals; again and again.
+// Merges the adjacent pair of the lowest rank, the leftmost of equals, again and again.
 std::vector<int32_t> plain_bpe(const BpeSpec& model, const std::string& text) {
   std::vector<int32_t> ids;
   for (const char c : text) {

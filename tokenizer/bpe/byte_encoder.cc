@@ -59,7 +59,7 @@ bool is_wide(std::string_view text) {
   return wide;
 }
 
-// In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a pretoken.
+// In the upper byte of a key: a part of a pretoken. With whole_pieces, a pretoken of these bytes may have other ids.
 constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
 
 }  // namespace

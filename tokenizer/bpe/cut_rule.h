@@ -1,5 +1,5 @@
-// Where a pretoken may be cut, so that its parts can be merged separately: between two characters that no result of a
-// merge contains next to each other. Such a cut never changes the ids. Chinese clauses become words that way.
+// Cuts a pretoken into parts that merge separately. A cut lies between two characters that no result of a merge contains
+// next to each other, so it never changes the ids. Chinese clauses become words that way.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ class AddedTokens {
     int32_t id = -1;  // -1: text between tokens
   };
   // Fills `spans` with tokens and the text between them, in order. A token's span covers the white space that it takes.
-  // Of text that ends within such white space a part may come twice: so it does in the library that we copy.
+  // A token inside white space that the one before took makes a part come twice, as in the library that we copy.
   void cut(std::string_view text, std::vector<Span>& spans) const;
 
   bool empty() const { return tokens_.empty(); }

@@ -1,5 +1,5 @@
-// The printable characters that byte-level vocabularies write bytes as (GPT-2's bytes_to_unicode). The bytes 21-7E, A1-AC
-// and AE-FF are themselves; the other 68 are U+0100, U+0101, ... in byte order.
+// The printable characters that byte-level vocabularies write bytes as (GPT-2's bytes_to_unicode). The bytes 21-7E,
+// A1-AC and AE-FF are themselves; the other 68 are U+0100, U+0101, ... in byte order.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ class DecodeChain {
   DecodeChain(const DecodeChain&) = delete;
   DecodeChain& operator=(const DecodeChain&) = delete;
 
-  // What became final with this token, and with the end.
+  // The text that became final with this token, and with the end.
   std::string push(std::string_view piece);
   std::string finish();
 

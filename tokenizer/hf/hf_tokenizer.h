@@ -34,7 +34,7 @@ class HfTokenizer final : public Tokenizer {
   bool may_cut_at_lines() const;
 
   // For its encoders and decoders.
-  // What decode() makes text of; nothing for an unused id, and for a special token.
+  // The piece that decode() makes text of; nothing for an unused id, and for a special token.
   std::optional<std::string_view> decoded_piece(int32_t id) const;
   const AddedTokens& raw_tokens() const { return raw_tokens_; }
   const AddedTokens& normalized_tokens() const { return normalized_tokens_; }

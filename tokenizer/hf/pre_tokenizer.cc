@@ -201,7 +201,7 @@ void PreTokenizer::run(const Step& step, PieceList& list) {
         list.next.push_back({piece.begin + found.begin, piece.begin + found.end, piece.at_start && found.begin == 0});
         continue;
       }
-      // What is neither a word nor white space, in maximal runs.
+      // Maximal runs of characters that are neither word characters nor white space.
       for (size_t at = found.begin; at < found.end;) {
         at += white_space_at_start(text.substr(at, found.end - at));
         size_t end = at;

@@ -1,5 +1,5 @@
-// A tokenizer as plain data, as tokenizer.json describes it. The readers fill it, HfTokenizer runs it, exports write it.
-// Every field of a file is here or was refused.
+// A tokenizer as plain data, as tokenizer.json describes it. The readers fill it, HfTokenizer runs it, exports write
+// it. Every field of a file is here or was refused.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tokamak {
 
-// What a step searches for: a literal text (an empty one matches nothing), or a regular expression.
+// A step searches for a literal text, or for a regular expression. Readers refuse an empty one.
 struct SearchPattern {
   enum class Kind { kText, kRegex };
   Kind kind = Kind::kText;

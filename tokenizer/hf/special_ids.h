@@ -10,9 +10,9 @@ namespace tokamak {
 inline constexpr const char* kFilesBesideTokenizerJson[] = {"tokenizer_config.json", "special_tokens_map.json",
                                                             "generation_config.json", "chat_template.jinja"};
 
-// Fills the ids and the template of `spec` from the files in `directory`, the first that says it: tokenizer_config.json,
-// special_tokens_map.json, generation_config.json. An id stays -1 if no file names it; a name that is no token becomes
-// a remark. Error(kData) for a damaged file.
+// Fills the ids and the template of `spec` from the files in `directory`. The first of these that says it counts:
+// tokenizer_config.json, special_tokens_map.json, generation_config.json. An id stays -1 if no file names it; a name
+// that is no token becomes a remark. Error(kData) for a damaged file.
 void read_special_ids(const std::string& directory, TokenizerSpec& spec);
 
 // The text of a special_tokens_map.json that names one token.

@@ -1,5 +1,5 @@
-// The steps of a tokenizer.json: normalizer, pre-tokenizer, post-processor and decoder. A `Sequence` becomes the list of
-// its steps. Errors name the field that we do not reproduce.
+// The steps of a tokenizer.json: normalizer, pre-tokenizer, post-processor and decoder. A `Sequence` becomes the list
+// of its steps. Errors name the field that we do not reproduce.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Reads a .tiktoken file: lines of a piece's bytes in base64 and its rank, which is its id. Pattern and special tokens are
-// not in the file; a preset names them.
+// Reads a .tiktoken file: lines of a piece's bytes in base64 and its rank, which is its id. Pattern and special tokens
+// are not in the file; a preset names them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What .tiktoken files do not hold, for the vocabularies that are published in this format.
+// Patterns and special tokens, which .tiktoken files do not hold, of the vocabularies published in this format.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ inline int trusted_by_white(const Window& w) {
   return w.size - std::countl_one(w.white << (kWindow - w.size));
 }
 
-// The character after the last newline of each run of white space, if it is in the run. `white` and `newline` are without
+// The character after the last newline of each run of white space, if it is in the run. `white` and `newline` leave out
 // those that punctuation has taken.
 inline uint64_t after_last_newlines(uint64_t white, uint64_t newline) {
   const uint64_t blank = white & ~newline;
