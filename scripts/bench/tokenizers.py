@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The speed of tokenizers on one core: tokamak, gigatoken and, if asked, Hugging Face's tokenizers and tiktoken.
+"""The speed of tokenizers on one core: tokamak, gigatoken and, if asked, Hugging Face's tokenizers.
 
     scripts/bench/tokenizer_texts.py /tmp/texts
     $(scripts/dev/install_python.sh tokens) scripts/bench/tokenizers.py /tmp/texts --tokamak build/tokamak
 
 Prints MB/s of processor time of one pinned thread, the best of --rounds, and ratios. The programs take turns, so that
 a slow minute of a shared machine hits all. Each round starts with new caches: "cold" is the first half of a text,
-"fresh" the second half, "warm" the second half again. Loading is not counted, nor gigatoken's first call, which fills its
-cache. The counts of ids must agree before a time is shown. Vocabularies: Llama 3 and Qwen from their packages,
+"fresh" the second half, "warm" the second half again. Loading is not counted, nor gigatoken's first call, which
+fills its cache. The counts of ids must agree before a time is shown. Vocabularies: Llama 3 and Qwen from their packages,
 and "gpt2", a vocabulary of 50,257 entries trained here with GPT-2's pattern.
 """
 import argparse
@@ -146,7 +146,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", type=pathlib.Path, help="folder of tokenizer_texts.py")
     parser.add_argument("--tokamak", default="build/tokamak")
-    parser.add_argument("--programs", default="tokamak,gigatoken", help="of tokamak, gigatoken, tokenizers")
+    parser.add_argument("--programs", default="tokamak,gigatoken", help="list from tokamak, gigatoken, tokenizers")
     parser.add_argument("--vocabularies", default="gpt2,llama3,qwen2")
     parser.add_argument("--languages", default="english,code,russian,chinese")
     parser.add_argument("--rounds", type=int, default=5)

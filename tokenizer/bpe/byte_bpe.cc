@@ -69,8 +69,8 @@ void expect_valid(const ByteBpeModel& model, const std::string& source) {
   }
 }
 
-// Removes the merges that never happen. The bytes of a piece always merge in the same order, whatever surrounds them, so
-// only one merge makes the piece. A tiktoken file gives every split of a piece the same rank: half of them go.
+// Removes the merges that never happen. The bytes of a piece always merge in the same order, whatever surrounds them,
+// so only one merge makes the piece. A tiktoken file gives every split of a piece the same rank: half of them go.
 std::vector<BpeMerge> without_unused(const ByteBpeModel& model, const ByteMerger& merger) {
   std::vector<std::pair<uint32_t, uint32_t>> last(model.pieces.size());  // pair that merges into a piece
   for (size_t id = 0; id < last.size(); ++id) {

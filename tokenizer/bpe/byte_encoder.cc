@@ -59,7 +59,8 @@ bool is_wide(std::string_view text) {
   return wide;
 }
 
-// In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a pretoken.
+// In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a
+// pretoken.
 constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr CharacterShape kShapes[5] = {{0xFF, 0, 1},
                                        {0xFFFFFF, 0xC0C000, 0x808000},
                                        {0xFFFFFFFF, 0xC0C0C000, 0x80808000}};
 
-// Of the character that begins with `first`; 0 if it continues one.
+// The length of the character that begins with `first`; 0 if that byte continues one.
 size_t length_of_character(uint32_t first) { return 0x4322000011111111u >> (first >> 4) * 4 & 15; }
 
 bool continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
@@ -46,8 +46,8 @@ void CutRule::add(std::string_view piece) {
   }
 }
 
-// A byte that belongs to no character joins its neighbours. No branch depends on a cut, since cuts are frequent and hard
-// to predict.
+// A byte that belongs to no character joins its neighbours. No branch depends on a cut, since cuts are frequent and
+// hard to predict.
 size_t CutRule::cut(std::string_view text, std::span<uint32_t> ends) const {
   if (text.size() < 4) return ends[0] = static_cast<uint32_t>(text.size()), 1;
   size_t count = 0;

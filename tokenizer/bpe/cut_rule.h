@@ -1,5 +1,5 @@
-// Where a pretoken may be cut, so that its parts can be merged separately: between two characters that no result of a
-// merge contains next to each other. Such a cut never changes the ids. Chinese clauses become words that way.
+// Cuts a pretoken into parts that can be merged separately. A cut lies between two characters that no result of a merge
+// contains next to each other. Such a cut never changes the ids. Chinese clauses become words that way.
 #pragma once
 
 #include <cstdint>
