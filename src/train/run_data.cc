@@ -1,6 +1,5 @@
 #include "train/run_data.h"
 
-
 #include "base/error.h"
 #include "data/stores/source.h"
 
