@@ -6,13 +6,8 @@
 
 Prints MB/s of processor time of one pinned thread, the best of --rounds, and ratios. The programs take turns, so that
 a slow minute of a shared machine hits all. Each round starts with new caches: "cold" is the first half of a text,
-<<<<<<< HEAD
-"fresh" the second half, "warm" the second half again. Loading is not counted, nor is the first call of gigatoken,
-which fills its cache. The counts of ids must agree before a time is shown. Vocabularies: Llama 3 and Qwen from their packages,
-=======
 "fresh" the second half, "warm" the second half again. Loading is not counted, nor gigatoken's first call, which
 fills its cache. The counts of ids must agree before a time is shown. Vocabularies: Llama 3 and Qwen from their packages,
->>>>>>> v_bpe
 and "gpt2", a vocabulary of 50,257 entries trained here with GPT-2's pattern.
 """
 import argparse
@@ -151,11 +146,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", type=pathlib.Path, help="folder of tokenizer_texts.py")
     parser.add_argument("--tokamak", default="build/tokamak")
-<<<<<<< HEAD
-    parser.add_argument("--programs", default="tokamak,gigatoken", help="any of tokamak, gigatoken, tokenizers")
-=======
     parser.add_argument("--programs", default="tokamak,gigatoken", help="list from tokamak, gigatoken, tokenizers")
->>>>>>> v_bpe
     parser.add_argument("--vocabularies", default="gpt2,llama3,qwen2")
     parser.add_argument("--languages", default="english,code,russian,chinese")
     parser.add_argument("--rounds", type=int, default=5)

@@ -59,12 +59,8 @@ bool is_wide(std::string_view text) {
   return wide;
 }
 
-<<<<<<< HEAD
-// In the upper byte of a key: a part of a pretoken. With whole_pieces, a pretoken of these bytes may have other ids.
-=======
 // In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a
 // pretoken.
->>>>>>> v_bpe
 constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
 
 }  // namespace

@@ -17,11 +17,7 @@ constexpr CharacterShape kShapes[5] = {{0xFF, 0, 1},
                                        {0xFFFFFF, 0xC0C000, 0x808000},
                                        {0xFFFFFFFF, 0xC0C0C000, 0x80808000}};
 
-<<<<<<< HEAD
-// Bytes of the character that begins with `first`; 0 if `first` continues a character.
-=======
 // The length of the character that begins with `first`; 0 if that byte continues one.
->>>>>>> v_bpe
 size_t length_of_character(uint32_t first) { return 0x4322000011111111u >> (first >> 4) * 4 & 15; }
 
 bool continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }

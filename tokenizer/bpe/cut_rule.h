@@ -1,10 +1,5 @@
-<<<<<<< HEAD
-// Cuts a pretoken into parts that merge separately. A cut lies between two characters that no result of a merge contains
-// next to each other, so it never changes the ids. Chinese clauses become words that way.
-=======
 // Cuts a pretoken into parts that can be merged separately. A cut lies between two characters that no result of a merge
 // contains next to each other. Such a cut never changes the ids. Chinese clauses become words that way.
->>>>>>> v_bpe
 #pragma once
 
 #include <cstdint>
