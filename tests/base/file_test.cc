@@ -164,5 +164,6 @@ TEST_CASE("a read that finds the file too short is repeated, on the file that is
                     Contains(path) && Contains("ends at byte 8, 1 bytes too early, after 2 tries"));
   const InputFile once(path, Kind::kData);
   CHECK_THROWS_WITH(once.read_at(0, std::as_writable_bytes(std::span(longer))), !Contains("tries"));
-  CHECK_THROWS_WITH(InputFile(dir.file("none"), Kind::kData, {.most = 5}), Contains("No such file") && !Contains("tries"));
+  CHECK_THROWS_WITH(InputFile(dir.file("none"), Kind::kData, {.most = 5}),
+                    Contains("No such file") && !Contains("tries"));
 }
