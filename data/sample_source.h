@@ -72,7 +72,7 @@ class SampleSource {
   std::unique_ptr<SourceSchedule> schedule_;
   std::vector<std::string> tables_;  // hashes of the tables of rows, for the state
   std::vector<int64_t> parts_;       // of the mixture's period, likewise
-  std::vector<double> weights_;  // with order: megatron, likewise
+  std::vector<double> weights_;      // with order: megatron, likewise
   int64_t megatron_samples_ = 0;
   const DataOptions options_;
   int64_t sequence_length_;
