@@ -11,13 +11,13 @@ from faulty_disk import Disk, run, work_in_memory  # noqa: E402
 from harness import gathered, main  # noqa: E402
 
 STEPS = 3
-OPTIONS = [f"training.max_steps={STEPS}", "checkpoint.interval=0", "training.validation_interval=none"]
+OPTIONS = [f"training.max_steps={STEPS}", "checkpoint.interval=0", "training.validation_interval=0"]
 GOES_AWAY = {"EIO": errno.EIO, "ETIMEDOUT": errno.ETIMEDOUT, "stale handle": "stale", "short read": "short", "early end": "end"}
 
 
 def reads_of(place, name):
     """[number] of the reads of each file of the training data, by the end of its name, in a run without faults."""
-    disk = Disk(place, name, under=place.data + "/train/", reads=True)
+    disk = Disk(place, name, under=place.data + "/train/part-00000", reads=True)
     code, log = run(place, name, 1, *OPTIONS, env=disk.env)
     assert code == 0 and "try 2" not in log, log
     numbers = {}
@@ -34,7 +34,7 @@ def goes_away(place):
     for kind in ("bin", "idx", "sum"):
         for fault, code_of_fault in GOES_AWAY.items():
             name = f"{kind}-{fault.replace(' ', '-')}"
-            disk = Disk(place, name, at=numbers[kind][-1], fault=code_of_fault, under=place.data + "/train/", reads=True)
+            disk = Disk(place, name, at=numbers[kind][0], fault=code_of_fault, under=place.data + "/train/part-00000", reads=True)
             code, log = run(place, name, 1, *OPTIONS, env=disk.env)
             assert code == 0 and disk.struck(), log
             assert gathered(place.checkpoint(name, STEPS)) == gathered(place.checkpoint("straight", STEPS)), log
@@ -47,12 +47,12 @@ def stays(place):
     numbers = reads_of(place, "count")
     for fault, reason in ((errno.EIO, "Input/output error"), ("end", "too early")):
         name = f"stays-{fault}"
-        disk = Disk(place, name, at=numbers["bin"][0], times=3, fault=fault, under=place.data + "/train/", reads=True)
+        disk = Disk(place, name, at=numbers["bin"][0], times=3, fault=fault, under=place.data + "/train/part-00000", reads=True)
         code, log = run(place, name, 1, *OPTIONS, "data.read_retries=2", env=disk.env)
         assert code == 3 and len(disk.struck()) == 3, log
         assert re.search(rf"part-00000\.bin .*at byte \d+.*{reason}, after 3 tries", log), log
         assert "try 3 of 3 in 0.4 s" in log, log
-    disk = Disk(place, "final", at=numbers["bin"][0], fault=errno.EACCES, under=place.data + "/train/", reads=True)
+    disk = Disk(place, "final", at=numbers["bin"][0], fault=errno.EACCES, under=place.data + "/train/part-00000", reads=True)
     code, log = run(place, "final", 1, *OPTIONS, env=disk.env)
     assert code == 3 and "Permission denied" in log and "try 2" not in log, log
 

@@ -50,7 +50,7 @@ int64_t bytes_read() {
 
 TEST_CASE("the first batch of an index of 100 GB reads less than 32 MB") {
   const TempDir dir;
-  const IndexHeader header{TokenType::kUint16, kDocuments, kDocuments + 1};
+  const IndexHeader header{TokenElement::kUint16, kDocuments, kDocuments + 1};
   const auto head = encode_index_header(header);
   Manifest manifest;
   manifest.vocab_size = 1000;
