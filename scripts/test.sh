@@ -107,20 +107,17 @@ fi
 [[ $install == no || -n ${TOKAMAK_PYTHON-} ]] || scripts/dev/install_python.sh &>/dev/null &
 required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset
-if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
-  if stage "Python packages" scripts/dev/install_python.sh; then # waits for the download
-    TOKAMAK_PYTHON=$(tail -n 1 "$last") && export TOKAMAK_PYTHON
+python_packages() { # python_packages NAME VARIABLE: waits for the download
+  [[ $install == yes && -z ${!2-} ]] || return 0
+  if stage "Python packages ($1)" scripts/dev/install_python.sh "$1"; then
+    declare -gx "$2=$(tail -n 1 "$last")"
   else
-    echo "without them: the tests that compare with Python are skipped"
+    echo "without them: the tests that compare with Python ($1) are skipped"
   fi
-fi
-if [[ $install == yes && -z ${TOKAMAK_SHARDS_PYTHON-} ]]; then
-  if stage "Python packages (shards)" scripts/dev/install_python.sh shards; then
-    TOKAMAK_SHARDS_PYTHON=$(tail -n 1 "$last") && export TOKAMAK_SHARDS_PYTHON
-  else
-    echo "without them: the tests that compare with others' shards are skipped"
-  fi
-fi
+}
+python_packages interop TOKAMAK_PYTHON
+python_packages tokens TOKAMAK_TOKENS_PYTHON
+python_packages shards TOKAMAK_SHARDS_PYTHON
 
 tests() { # tests ARGUMENTS of ctest
   checked tests ctest --preset $preset "$@"

@@ -43,8 +43,8 @@ struct MdsShard {
 
 inline constexpr int64_t kMdsShardBytes = int64_t{1} << 30;  // of a shard that has to be decompressed
 
-// Error(kData), naming `where` and the key, for anything outside the grammar, and for encodings of Python objects, which
-// are unsafe. Also if no column, or several, can hold tokens. `type`: of the tokens in a column of bytes.
+// Error(kData), naming `where` and the key, for anything outside the grammar, and for encodings of Python objects,
+// which are unsafe. Also if no column, or several, can hold tokens. `type`: of the tokens in a column of bytes.
 std::vector<MdsShard> parse_mds_index(std::string_view text, const std::string& where, TokenElement type);
 
 }  // namespace tokamak

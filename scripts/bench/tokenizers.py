@@ -6,9 +6,9 @@
 
 Prints MB/s of processor time of one pinned thread, the best of --rounds, and ratios. The programs take turns, so that
 a slow minute of a shared machine hits all. Each round starts with new caches: "cold" is the first half of a text,
-"fresh" the second half, "warm" the second half again. Loading is not counted, nor gigatoken's first call, which
-fills its cache. The counts of ids must agree before a time is shown. Vocabularies: Llama 3 and Qwen from their packages,
-and "gpt2", a vocabulary of 50,257 entries trained here with GPT-2's pattern.
+"fresh" the second half, "warm" the second half again. Loading is not counted, nor is the first call of gigatoken,
+which fills its cache. The counts of ids must agree before a time is shown. Vocabularies: Llama 3 and Qwen from their
+packages, and "gpt2", a vocabulary of 50,257 entries trained here with GPT-2's pattern.
 """
 import argparse
 import base64
