@@ -31,6 +31,12 @@ class ByteTokenizer final : public Tokenizer {
     return text;
   }
   std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<ByteEncoder>(); }
+  std::unique_ptr<StreamDecoder> make_stream_decoder() const override { return nullptr; }  // `tokenize` decodes nothing
+  std::string copy_files(const std::string& directory) const override {
+    put(directory + "/tokenizer.model", "a model");
+    return "tokenizer.model";
+  }
+  std::vector<std::pair<std::string, std::string>> settings() const override { return {}; }
 
  private:
   struct ByteEncoder final : Encoder {
@@ -47,6 +53,7 @@ class ByteTokenizer final : public Tokenizer {
     return {path, xxh3_128_hex(std::as_bytes(std::span("a model", 7))), 259, -1, bos_id, eos_id};
   }
   std::string_view piece_at(int32_t) const override { return ""; }
+  PieceType kind_at(int32_t) const override { return PieceType::kNormal; }
 };
 
 std::string jsonl(int64_t documents) {
