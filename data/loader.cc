@@ -26,12 +26,6 @@ Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(sour
   thread_ = std::thread([this] { run(); });
 }
 
-int64_t Loader::planned_bytes(int64_t micro_batch, int64_t length, int64_t prefetch) {
-  constexpr int64_t kArrays = 4;  // tokens, targets, positions and cu_seqlens
-  const int64_t tokens = micro_batch * length;
-  return (prefetch + 1) * kArrays * tokens * int64_t{sizeof(int32_t)} + kBinBlockBytes;
-}
-
 Loader::~Loader() {
   {
     const std::lock_guard lock(mutex_);

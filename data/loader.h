@@ -49,10 +49,7 @@ class Loader {
   const MicroBatch& next();
 
   int64_t micro_batches_per_step() const { return micro_batches_; }  // of this rank
-  // Host memory of the micro-batches that a loader prefetches, of B sequences of T tokens, and of the block of a file
-  // that it checks.
-  static int64_t planned_bytes(int64_t micro_batch, int64_t length, int64_t prefetch = LoaderOptions().prefetch);
-  double wait_seconds() const { return wait_seconds_; }  // total time that next() has waited
+  double wait_seconds() const { return wait_seconds_; }              // total time that next() has waited
 
  private:
   void run();

@@ -43,6 +43,16 @@ void append_bytes(std::string_view bytes, std::string& text) {
 }
 
 // The dummy prefix is removed from the first visible piece; control pieces before it are ignored.
+// Whether more bytes can make `bytes` a character.
+bool may_grow(std::string bytes) {
+  const auto first = static_cast<unsigned char>(bytes[0]);
+  const size_t length = first < 0xC2 || first > 0xF4 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (bytes.size() >= length) return false;
+  if (bytes.size() == 1) return true;
+  bytes.resize(length, '\x80');
+  return decode_utf8(bytes).code != kInvalidUtf8;
+}
+
 class SentencePieceStream final : public StreamDecoder {
  public:
   explicit SentencePieceStream(const SentencePieceTokenizer& tokenizer)
@@ -53,7 +63,7 @@ class SentencePieceStream final : public StreamDecoder {
     const PieceType type = tokenizer_.proto().pieces[id].type;
     if (type == PieceType::kByte) {
       bytes_ += static_cast<char>(byte_of_piece(piece));
-      return "";
+      return may_grow(bytes_) ? "" : finish();
     }
     std::string text = finish();
     if (type == PieceType::kControl) return text;

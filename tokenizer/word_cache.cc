@@ -11,14 +11,14 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kFirstSlots = 1024;
+constexpr int64_t kFirstWordSlots = 1024;
 
 uint64_t hash_of(std::string_view word) { return xxh3_64(std::as_bytes(std::span(word.data(), word.size()))); }
 
 }  // namespace
 
 WordCache::WordCache(int64_t words)
-    : most_words_(words), slots_(static_cast<size_t>(std::min(2 * words, kFirstSlots))) {
+    : most_words_(words), slots_(static_cast<size_t>(std::min(2 * words, kFirstWordSlots))) {
   TOKAMAK_CHECK(words > 0 && std::has_single_bit(static_cast<uint64_t>(words)), words, " words");
 }
 

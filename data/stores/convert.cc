@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kTokensAtOnce = 1 << 18;
+constexpr int64_t kConvertedTokens = 1 << 18;
 
 // The tokenizer of a source: the given one, or the copy in a data set of ours. "": there is none.
 std::string tokenizer_of(const SourceOptions& source, const Manifest& manifest) {
@@ -93,7 +93,7 @@ ConvertReport convert(const ConvertOptions& options, const std::function<void(in
     }
     store->for_each_part([&](const DocumentPart& part) {
       for (int64_t done = 0; done < part.tokens; done += std::ssize(ids)) {
-        ids.resize(std::min(kTokensAtOnce, part.tokens - done));
+        ids.resize(std::min(kConvertedTokens, part.tokens - done));
         store->read(part.first + done, vocab_size, ids);
         sink->add(ids);
         report.tokens += std::ssize(ids);

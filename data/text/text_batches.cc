@@ -15,7 +15,7 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kBlockBytes = int64_t{256} << 10;  // they stay in a core's cache
-constexpr size_t kMostDocuments = 4096;              // of a batch that is read in sequence
+constexpr size_t kBatchDocuments = 4096;             // of a batch that is read in sequence
 
 bool is_read_by_lines(const TextFile& file) {
   return file.format == TextFormat::kJsonLines && compression_of(file.path) == Compression::kNone;
@@ -148,7 +148,7 @@ std::vector<Document> TextBatches::next_documents(const TextFile& file) {
   if (!file_) file_ = open_text_file(file, max_document_bytes_);
   std::vector<Document> batch;
   int64_t bytes = 0;
-  while (bytes < batch_bytes_ && batch.size() < kMostDocuments) {
+  while (bytes < batch_bytes_ && batch.size() < kBatchDocuments) {
     Document document;
     document.file = &file;
     if (!file_->next(document)) {

@@ -30,15 +30,15 @@ TokenizerTimes benchmark_tokenizer(const Tokenizer& tokenizer, const TokenizerBe
     for (const std::string_view document : *texts[p]) times.passes[p].bytes += std::ssize(document);
     times.passes[p].seconds = std::numeric_limits<double>::max();
   }
-  struct Measured {
+  struct Round {
     std::array<double, 3> seconds{};
     std::array<int64_t, 3> ids{};
   };
   for (int64_t round = 0; round < options.rounds; ++round) {
-    std::vector<Measured> measured(static_cast<size_t>(options.threads));
+    std::vector<Round> measured(static_cast<size_t>(options.threads));
     std::barrier start(options.threads);
     std::vector<std::thread> threads;
-    for (Measured& mine : measured) {
+    for (Round& mine : measured) {
       threads.emplace_back([&] {
         const std::unique_ptr<Encoder> encoder = tokenizer.make_encoder();
         std::vector<int32_t> ids;
@@ -57,7 +57,7 @@ TokenizerTimes benchmark_tokenizer(const Tokenizer& tokenizer, const TokenizerBe
     for (std::thread& thread : threads) thread.join();
     for (size_t p = 0; p < texts.size(); ++p) {
       double slowest = 0;
-      for (const Measured& one : measured) {
+      for (const Round& one : measured) {
         slowest = std::max(slowest, one.seconds[p]);
         TOKAMAK_CHECK(one.ids[p] == measured[0].ids[p], one.ids[p], " and ", measured[0].ids[p], " ids");
       }

@@ -76,9 +76,6 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
   sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
   if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, plan_);
-  if (const int64_t bytes = options.sizes.read_ahead_bytes; bytes > 0) {
-    plan_.add("data/read ahead", DType::kI32, Shape{(bytes + 3) / 4}, MemoryKind::kPinned, Taken::kLater);
-  }
   if (!plans_snapshot_) return;
   for (const auto& [name, tensor] : state()) {
     plan_.add("snapshot/" + name, tensor.dtype(), tensor.shape(), MemoryKind::kPinned, Taken::kLater);

@@ -26,7 +26,6 @@ struct EngineSizes {
   int64_t cached_length = 0;     // length of each, at most max_length; 0: max_length
   bool snapshot = false;         // plan host memory for a copy of the state (train/state_slices.h)
   bool statistics = false;       // plan memory for tensor statistics
-  int64_t read_ahead_bytes = 0;  // plan host memory for training data that is read ahead (data/loader.h)
 };
 
 struct EngineOptions {

@@ -142,7 +142,8 @@ bool HfModel::adds_bos() const {
   bool is_llama = false;
   if (exists(path)) {
     const JsonDocument config = JsonDocument::read(path, Kind::kCheckpoint);
-    if (!config["add_bos_token"].is_missing()) return config["add_bos_token"].truth_or(false);
+    const JsonValue given = config["add_bos_token"];
+    if (!given.is_missing() && !given.is_null()) return given.truth();
     is_llama = starts_with(config["tokenizer_class"].text_or(""), "LlamaTokenizer");
   }
   const std::string file = tokenizer_path();

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/loader.h"
 #include "train/memory_check.h"
 #include "train/run_data.h"
 #include "train/sampler.h"
@@ -29,8 +28,7 @@ PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t 
                           .cached_sequences = samples.sequences,
                           .cached_length = samples.length,
                           .snapshot = trains && (config.checkpoint.async || !backend.device->uses_host_memory()),
-                          .statistics = trains && config.metrics.tensor_statistics > 0,
-                          .read_ahead_bytes = trains ? Loader::planned_bytes(micro_batch, batch.length) : 0};
+                          .statistics = trains && config.metrics.tensor_statistics > 0};
   return {{batch, micro_batch},
           config.activation_checkpoint,
           std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};

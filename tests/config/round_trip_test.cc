@@ -151,9 +151,9 @@ TEST_CASE("the printed config shows every default, resolved") {
       text,
       Catch::StartsWith(
           "run:\n  name: a\n  output_dir: runs/a\n  seed: 1234\n  stop_after: none\n\nmodel:\n  hidden_size: 64\n"));
-  CHECK_THAT(text, Catch::Contains(
-                       "  sources:\n    - path: some/data\n      weight: 1\n    - path: other/data\n      weight: 3\n"
-                       "  validation: []\n"));
+  CHECK_THAT(text, Catch::Contains("  sources:\n    - path: some/data\n      weight: 1\n      format: auto\n"));
+  CHECK_THAT(text, Catch::Contains("    - path: other/data\n      weight: 3\n      format: auto\n"));
+  CHECK_THAT(text, Catch::Contains("      max_epochs: 0\n  validation: []\n"));
   CHECK_THAT(text, Catch::Contains("  betas: [0.9, 0.95]\n  eps: 1e-8\n"));
   CHECK_THAT(text, Catch::Contains("  warmup: 1%\n"));
   CHECK_THAT(text, Catch::Contains("\nruntime:\n  backend: auto\n  attention: auto\n"));

@@ -102,6 +102,7 @@ TEST_CASE("a damaged file is accepted or refused by name, whatever it is") {
 TEST_CASE("a file that is nothing but open brackets is refused at once") {
   for (const fuzz::Target& target : fuzz::targets()) {
     CAPTURE(target.name);
+    if (target.reads_any_text) continue;
     for (const char* bracket : {"[", "{", "{\"a\":", "- ", "\n "}) {
       std::string text;
       while (text.size() < 100000) text += bracket;

@@ -398,7 +398,7 @@ constexpr Target kTargets[] = {
     {"tiktoken", tiktoken, tiktoken_sample, 300},
     {"tekken", tekken, tekken_sample, 300},
     {"stream_decoder", stream_decoder, [] { return std::string("a\xC3\xA9 \xF0\x9F\x98\x80, \xE4\xB8\xAD"); }, 20000,
-     0.9},
+     0.9, true},
     {"index_header", index_header, index_header_sample, 20000},
     {"megatron", megatron, megatron_sample},
     {"datatrove", datatrove, datatrove_sample},

@@ -19,9 +19,10 @@ enum class Verdict { kAccepted, kRefused };
 struct Target {
   const char* name;
   Verdict (*read)(std::string_view bytes);
-  std::string (*sample)();  // a valid input, rich in what can be damaged
-  int cases = 1000;         // of mutation_test.cc
-  double accepts = 0.3;     // a share of them at most; a reader that takes what it can takes more
+  std::string (*sample)();      // a valid input, rich in what can be damaged
+  int cases = 1000;             // of mutation_test.cc
+  double accepts = 0.3;         // a share of them at most; a reader that takes what it can takes more
+  bool reads_any_text = false;  // brackets are text, too
 };
 
 std::span<const Target> targets();

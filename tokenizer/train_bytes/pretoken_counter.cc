@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kChunk = 256;  // pretokens whose slots are prefetched together
+constexpr size_t kEndsAtOnce = 256;  // pretokens whose slots are prefetched together
 constexpr size_t kFirstSlots = size_t{1} << 14;
 
 static_assert(std::endian::native == std::endian::little, "a short key holds its text in memory order");
@@ -59,12 +59,12 @@ void PretokenCounter::clear() {
 }
 
 void PretokenCounter::add(std::string_view text, int64_t times) {
-  std::array<uint32_t, kChunk> ends;
+  std::array<uint32_t, kEndsAtOnce> ends;
   struct Found {
     PretokenKey key;
     uint64_t hash;
   };
-  std::array<Found, kChunk> found;
+  std::array<Found, kEndsAtOnce> found;
   size_t at = 0;
   while (const size_t count = scanner_.scan(text, at, ends)) {
     size_t begin = at;
