@@ -33,13 +33,11 @@ std::string with_spaces(std::string_view piece) {
   return text;
 }
 
-// A run of byte pieces is decoded as UTF-8; each invalid byte becomes U+FFFD.
-void append_bytes(std::string_view bytes, std::string& text) {
-  while (!bytes.empty()) {
-    const Utf8Char c = decode_utf8(bytes);
-    text.append(c.code == kInvalidUtf8 ? kReplacementChar : bytes.substr(0, static_cast<size_t>(c.length)));
-    bytes.remove_prefix(c.length);
-  }
+// Moves the first character of `bytes` to `text`; an invalid byte becomes U+FFFD.
+void move_character(std::string& bytes, std::string& text) {
+  const Utf8Char c = decode_utf8(bytes);
+  text.append(c.code == kInvalidUtf8 ? kReplacementChar : std::string_view(bytes).substr(0, c.length));
+  bytes.erase(0, c.length);
 }
 
 // The dummy prefix is removed from the first visible piece; control pieces before it are ignored.
@@ -63,7 +61,10 @@ class SentencePieceStream final : public StreamDecoder {
     const PieceType type = tokenizer_.proto().pieces[id].type;
     if (type == PieceType::kByte) {
       bytes_ += static_cast<char>(byte_of_piece(piece));
-      return may_grow(bytes_) ? "" : finish();
+      std::string decided;
+      while (!bytes_.empty() && !may_grow(bytes_)) move_character(bytes_, decided);
+      if (!decided.empty()) at_start_ = false;
+      return decided;
     }
     std::string text = finish();
     if (type == PieceType::kControl) return text;
@@ -82,8 +83,7 @@ class SentencePieceStream final : public StreamDecoder {
 
   std::string finish() override {
     std::string text;
-    append_bytes(bytes_, text);
-    bytes_.clear();
+    while (!bytes_.empty()) move_character(bytes_, text);
     if (!text.empty()) at_start_ = false;
     return text;
   }
