@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """JSONL to shards: `tokamak data tokenize` beside the work of Megatron-LM's tools/preprocess_data.py, in turn.
 
-usage: scripts/bench/tokenize.py TEXT.jsonl TOKENIZER [--workers 1 2] [--rounds 5]
+usage: scripts/bench/text_to_shards.py TEXT.jsonl TOKENIZER [--workers 1 2] [--rounds 5]
 
 TOKENIZER is a SentencePiece model or a tokenizer.json. Run it by a Python that has megatron-core, torch, numpy and
 tokenizers or sentencepiece (scripts/dev/install_python.sh shards). The tool is not part of the package megatron-core.
