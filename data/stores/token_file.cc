@@ -19,7 +19,7 @@ void convert(const std::byte* bytes, std::span<int32_t> out, int64_t first, cons
   for (size_t i = 0; i < out.size(); ++i) {
     T value;
     std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
-    out[i] = static_cast<int32_t>(value);
+    out[i] = static_cast<int32_t>(value);  // NOLINT(bugprone-signed-char-misuse): ids of 8 bits are numbers
     if (std::in_range<int32_t>(value)) continue;
     fail(Kind::kData,
          str("token ", first + static_cast<int64_t>(i), " of ", path, " has id ", value, "; ids lie in [0, 2^31)"));

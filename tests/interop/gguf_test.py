@@ -132,7 +132,8 @@ def refused(place):
     for arguments, code, words in (
             ((place.run("yarn") + "/checkpoints", place.file("no.gguf")), 2, ["model.rope_scaling", "yarn"]),
             ((place.run("wide") + "/checkpoints", place.file("no.gguf")), 2, ["qwen2", "48 / 4", "head_dim is 32"]),
-            (("--tokenizer", place.path, place.run("plain") + "/checkpoints", place.file("no.gguf")), 2, ["directory"]),
+            (("--tokenizer", place.run("plain") + "/checkpoints", place.run("plain") + "/checkpoints",
+              place.file("no.gguf")), 3, ["holds no tokenizer.json"]),
             ((place.run("plain") + "/checkpoints", place.file("tokenizer.model")), 2, ["tokenizer.model", "exists"])):
         before = sorted(os.listdir(place.path))
         done = call([os.environ["TOKAMAK"], "checkpoint", "export", "--to", "gguf", *arguments])

@@ -33,7 +33,7 @@ struct PieceList {
 // Immutable and shared by threads.
 class PreTokenizer {
  public:
-  PreTokenizer(const std::vector<PreTokenizerStep>& steps, const std::string& source);
+  PreTokenizer(const std::vector<PreTokenizerStep>& all, const std::string& source);
 
   bool is_byte_level() const { return byte_level_; }
   // Whether the scanner alone does everything: then split() is not needed.

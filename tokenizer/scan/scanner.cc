@@ -19,6 +19,7 @@ namespace {
 #define CL100K_LINES(END) R"(| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++)" END R"(|\s*[\r\n]|\s+(?!\S)|\s)"
 
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+// NOLINTBEGIN(bugprone-suspicious-missing-comma): a pattern is several literals
 constexpr std::string_view kPatterns[] = {
     kGpt2,
     CONTRACTION R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})" LINES,
@@ -31,6 +32,7 @@ constexpr std::string_view kPatterns[] = {
     PREFIX UPPER "*" LOWER "+" CONTRACTION "?|" PREFIX UPPER "+" LOWER "*" CONTRACTION R"(?|\p{N}{1,3})" SLASHES,
     PREFIX UPPER "*" LOWER "+|" PREFIX UPPER "+" LOWER R"(*|\p{N})" SLASHES,
 };
+// NOLINTEND(bugprone-suspicious-missing-comma)
 constexpr std::string_view kDigitsGpt2[] = {kDigitPattern, kGpt2};
 constexpr std::string_view kDeepSeek3[] = {
     R"(\p{N}{1,3})", R"([一-龥\u3040-ゟ゠-ヿ]+)",
