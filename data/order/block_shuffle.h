@@ -2,8 +2,8 @@
 // samples are permuted globally, and then the samples inside each group of blocks. It is a keyed bijection of [0, n)
 // without arrays. A run reads from one group at a time, so its reads fall into kBlocksPerGroup blocks.
 //
-// The n / block whole blocks begin at an offset that depends on the key and wrap around, so that the rest (less than a
-// block) is other samples in each epoch. The rest is in the last group, which has up to 2 kBlocksPerGroup - 1 blocks.
+// The n / block whole blocks begin at an offset that depends on the key, and wrap around. So the rest, less than a
+// block, is other samples in each epoch. It is in the last group, which has up to 2 kBlocksPerGroup - 1 blocks.
 #pragma once
 
 #include <cstdint>

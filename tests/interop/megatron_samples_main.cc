@@ -1,7 +1,7 @@
 // print_megatron_samples DIR: the samples of data.order: megatron, for megatron_order_test.py to compare with those of
 // megatron-core. Standard input: "T seed N split sources", split "all" for none; then "weight count" of each source and
-// the lengths of its sequences. Writes the data sets DIR/0, DIR/1, ..., whose ids count up, and then the tokens (T + 1)
-// of samples 0 to N - 1 as i32 to standard output.
+// the lengths of its sequences. Writes the data sets DIR/0, DIR/1, ..., whose ids count up. Then it writes the tokens
+// (T + 1) of samples 0 to N - 1 to standard output, as i32.
 #include <cstdio>
 #include <iostream>
 

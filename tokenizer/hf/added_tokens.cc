@@ -81,12 +81,6 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, SpecialsPolicy specials
   }
 }
 
-bool AddedTokens::is_local() const {
-  return std::all_of(tokens_.begin(), tokens_.end(), [](const AddedToken& token) {
-    return !token.lstrip && !token.rstrip && token.content.find_first_of("\r\n") == std::string::npos;
-  });
-}
-
 bool AddedTokens::is_single_word(std::string_view text, const Match& match) const {
   const auto is_word = [&](const char* character) { return words_.contains(decode_valid_utf8(character).code); };
   if (match.begin > 0 && is_word(last_character(text.substr(0, match.begin)).data())) return false;

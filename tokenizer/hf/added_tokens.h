@@ -31,8 +31,6 @@ class AddedTokens {
   void cut(std::string_view text, std::vector<Span>& spans) const;
 
   bool empty() const { return tokens_.empty(); }
-  // Whether documents may be cut at line ends: no token contains one, or takes white space.
-  bool is_local() const;
 
  private:
   struct Match {

@@ -220,10 +220,4 @@ std::vector<std::pair<std::string, std::string>> HfTokenizer::settings() const {
   return out;
 }
 
-bool HfTokenizer::may_cut_at_lines() const {
-  return pre_tokenizer_.is_byte_level() && raw_tokens_.is_local() && normalized_tokens_.is_local() &&
-         std::all_of(spec_.normalizer.begin(), spec_.normalizer.end(),
-                     [](const NormalizerStep& step) { return step.kind == NormalizerStep::Kind::kNfc; });
-}
-
 }  // namespace tokamak

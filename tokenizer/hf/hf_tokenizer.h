@@ -30,9 +30,6 @@ class HfTokenizer final : public Tokenizer {
   std::string copy_files(const std::string& directory) const override;
   std::vector<std::pair<std::string, std::string>> settings() const override;
 
-  // Whether a text may be cut behind a line end, and its parts encoded one by one.
-  bool may_cut_at_lines() const;
-
   // For its encoders and decoders.
   // The piece that decode() makes text of; nothing for an unused id, and for a special token.
   std::optional<std::string_view> decoded_piece(int32_t id) const;

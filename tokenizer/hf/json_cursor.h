@@ -19,6 +19,20 @@ class JsonCursor {
   // A list or an object: `while (next_item(first, ']'))` after expect('['). Takes the commas.
   bool next_item(bool& first, char end);
 
+  // An object: calls visit(name, as written with its colon) at the value of each member, which `visit` must take.
+  template <class Visit>
+  void members(const Visit& visit) {
+    std::string buffer;
+    expect('{');
+    for (bool first = true; next_item(first, '}');) {
+      peek();
+      const size_t begin = at_;
+      const std::string_view name = string(buffer);
+      expect(':');
+      visit(name, text_.substr(begin, at_ - begin));
+    }
+  }
+
   // A string's text: a view of the file, or of `buffer` where the string has escapes.
   std::string_view string(std::string& buffer);
   int64_t whole(int64_t most);   // from 0

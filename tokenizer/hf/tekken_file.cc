@@ -123,14 +123,7 @@ TokenizerSpec parse_tekken(std::string_view text, const std::string& path) {
   std::string rest = "{";
   std::vector<std::string> pieces;
   JsonCursor json(text, path);
-  std::string buffer;
-  json.expect('{');
-  for (bool first = true; json.next_item(first, '}');) {
-    json.peek();
-    const size_t begin = json.offset();
-    const std::string_view key = json.string(buffer);
-    json.expect(':');
-    const std::string_view written = text.substr(begin, json.offset() - begin);
+  json.members([&](std::string_view key, std::string_view written) {
     if (rest.size() > 1) rest += ',';
     rest += written;
     if (key == "vocab") {
@@ -140,7 +133,7 @@ TokenizerSpec parse_tekken(std::string_view text, const std::string& path) {
     } else {
       rest += json.raw_value();
     }
-  }
+  });
   if (json.peek() != '\0' || json.offset() != text.size()) json.refuse("text behind the end of the object");
   const JsonDocument document(rest + "}", {path});
   const JsonValue root = document.root(), config = document["config"];

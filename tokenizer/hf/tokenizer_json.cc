@@ -32,50 +32,36 @@ void append_member(std::string_view key_and_colon, std::string_view value, std::
   object.append(key_and_colon).append(value);
 }
 
-void split_model(JsonCursor& json, std::string_view text, SplitFile& file) {
-  std::string buffer;
-  json.expect('{');
-  for (bool first = true; json.next_item(first, '}');) {
-    json.peek();
-    const size_t begin = json.offset();
-    const std::string_view key = json.string(buffer);
-    json.expect(':');
-    const std::string_view written = text.substr(begin, json.offset() - begin);
+void split_model(JsonCursor& json, SplitFile& file) {
+  json.members([&](std::string_view key, std::string_view written) {
     if (key == "vocab" && json.peek() == '{') {
       if (file.vocab) json.refuse("'model.vocab' is there twice");
       file.vocab = read_vocab(json);
-      continue;
+      return;
     }
     if (key == "merges") {
       if (file.merges) json.refuse("'model.merges' is there twice");
       json.peek();
       file.merges_at = json.offset();
       file.merges = json.raw_value();
-      continue;
+      return;
     }
     append_member(written, json.raw_value(), file.rest);
-  }
+  });
 }
 
 SplitFile split_file(std::string_view text, const std::string& path) {
   SplitFile file;
   JsonCursor json(text, path);
-  std::string buffer;
-  json.expect('{');
-  for (bool first = true; json.next_item(first, '}');) {
-    json.peek();
-    const size_t begin = json.offset();
-    const std::string_view key = json.string(buffer);
-    json.expect(':');
-    const std::string_view written = text.substr(begin, json.offset() - begin);
+  json.members([&](std::string_view key, std::string_view written) {
     if (key == "model" && json.peek() == '{') {
       append_member(written, "{", file.rest);
-      split_model(json, text, file);
+      split_model(json, file);
       file.rest += '}';
-      continue;
+      return;
     }
     append_member(written, json.raw_value(), file.rest);
-  }
+  });
   if (json.peek() != '\0' || json.offset() != text.size()) json.refuse("text behind the end of the object");
   file.rest += '}';
   return file;

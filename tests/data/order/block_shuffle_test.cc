@@ -52,6 +52,20 @@ TEST_CASE("a group's samples lie in its blocks and are mixed there") {
   CHECK(order != shuffled(kCount, kBlock, 10));
 }
 
+TEST_CASE("the samples outside of the whole blocks differ between epochs") {
+  constexpr int64_t kCount = 40 * kBlocksPerGroup + 7, kBlock = 10;
+  std::set<std::set<int64_t>> found;  // for each key, where the runs of the first group begin, modulo a block
+  for (uint64_t key = 0; key < 8; ++key) {
+    std::set<int64_t> group, begins;
+    for (int64_t i = 0; i < kBlocksPerGroup * kBlock; ++i) group.insert(block_shuffled(i, kCount, kBlock, key));
+    for (const int64_t sample : group) {
+      if (group.count(sample - 1) == 0) begins.insert(sample % kBlock);
+    }
+    found.insert(begins);
+  }
+  CHECK(found.size() > 4);
+}
+
 TEST_CASE("data.shuffle_block decides the order, and a checkpoint records it") {
   const TempDir dir;
   write_dataset(dir.path(), numbered_documents(900, 40));
