@@ -44,6 +44,14 @@ Utf8Char decode_utf8(std::string_view text) {
   return {code, lead.length};
 }
 
+void append_utf8(char32_t code, std::string& text) {
+  const auto put = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (code < 0x80) return put(code);
+  if (code < 0x800) return put(0xC0 | code >> 6), put(0x80 | (code & 0x3F));
+  if (code < 0x10000) return put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+  put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+}
+
 namespace {
 
 #if defined(__AVX2__)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace tokamak {
@@ -19,6 +20,8 @@ struct Utf8Char {
 Utf8Char decode_utf8(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);
+
+void append_utf8(char32_t code, std::string& text);  // `code` is at most U+10FFFF
 
 // As decode_utf8 at `p`, for text known to be valid; twice as fast.
 inline Utf8Char decode_valid_utf8(const char* p) {

@@ -39,22 +39,6 @@ class Letters {
   locale_t locale_;
 };
 
-void append_utf8(char32_t c, std::string& out) {
-  const auto byte = [&](char32_t bits) { out.push_back(static_cast<char>(bits)); };
-  if (c < 0x80) return byte(c);
-  if (c < 0x800) {
-    byte(0xC0 | c >> 6);
-  } else if (c < 0x10000) {
-    byte(0xE0 | c >> 12);
-    byte(0x80 | (c >> 6 & 0x3F));
-  } else {
-    byte(0xF0 | c >> 18);
-    byte(0x80 | (c >> 12 & 0x3F));
-    byte(0x80 | (c >> 6 & 0x3F));
-  }
-  byte(0x80 | (c & 0x3F));
-}
-
 }  // namespace
 
 std::string_view python_rstrip(std::string_view text) {

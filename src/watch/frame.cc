@@ -42,17 +42,6 @@ char32_t ascii_of(char32_t glyph) {
   return glyph == U'\u2588' ? U'#' : glyph == U'\u2591' ? U'.' : glyph == U'\u250A' ? U':' : U'?';
 }
 
-void append_utf8(std::string& text, char32_t code) {
-  const auto add = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xC0 | code >> 6), add(0x80 | (code & 0x3F));
-  } else {  // takes_one_column() allows none beyond U+FFFF
-    add(0xE0 | code >> 12), add(0x80 | (code >> 6 & 0x3F)), add(0x80 | (code & 0x3F));
-  }
-}
-
 }  // namespace
 
 Frame::Frame(int rows, int columns)
@@ -78,7 +67,7 @@ const Cell& Frame::at(int row, int column) const { return cells_.at(static_cast<
 
 std::string Frame::row_text(int row) const {
   std::string text;
-  for (int column = 0; column < columns_; ++column) append_utf8(text, at(row, column).glyph);
+  for (int column = 0; column < columns_; ++column) append_utf8(at(row, column).glyph, text);
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
 }

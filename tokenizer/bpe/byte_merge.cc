@@ -30,36 +30,30 @@ void radix_sort(std::vector<uint64_t>& values, std::vector<uint64_t>& scratch) {
 
 }  // namespace
 
-void ByteMerger::merge(std::string_view text, std::vector<int32_t>& ids) {
-  if (text.size() > kShort) return merge_long(text, ids);
-  std::array<uint32_t, kShort> merged;
-  const size_t count = merge_short(text, merged.data());
-  ids.insert(ids.end(), merged.begin(), merged.begin() + static_cast<int64_t>(count));
+size_t merge_symbols(const PairTable& pairs, uint32_t* ids, uint32_t* ranks, size_t size, size_t least) {
+  while (size > least) {
+    const auto at = static_cast<size_t>(std::min_element(ranks, ranks + size - 1) - ranks);
+    if (ranks[at] == PairTable::kNoRank) break;
+    ids[at] = pairs.result(ranks[at]);
+    --size;
+    std::copy(ids + at + 2, ids + size + 1, ids + at + 1);
+    std::copy(ranks + at + 1, ranks + size, ranks + at);
+    if (at > 0) ranks[at - 1] = pairs.rank(ids[at - 1], ids[at]);
+    if (at + 1 < size) ranks[at] = pairs.rank(ids[at], ids[at + 1]);
+  }
+  return size;
 }
 
 size_t ByteMerger::merge_short(std::string_view text, uint32_t* ids, size_t least) const {
   const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
-  const auto n = static_cast<uint32_t>(text.size());
-  uint32_t id[kShort];
-  uint32_t rank[kShort];  // of the pair of a symbol and the next
-  for (uint32_t i = 0; i < n; ++i) id[i] = (*byte_ids_)[bytes[i]];
-  for (uint32_t i = 0; i + 1 < n; ++i) rank[i] = pairs_->rank_of_bytes(bytes[i], bytes[i + 1]);
-  uint32_t size = n;
-  while (size > least) {
-    const uint32_t at = static_cast<uint32_t>(std::min_element(rank, rank + size - 1) - rank);
-    if (rank[at] == PairTable::kNoRank) break;
-    id[at] = pairs_->result(rank[at]);
-    --size;
-    std::copy(id + at + 2, id + size + 1, id + at + 1);
-    std::copy(rank + at + 1, rank + size, rank + at);
-    if (at > 0) rank[at - 1] = pairs_->rank(id[at - 1], id[at]);
-    if (at + 1 < size) rank[at] = pairs_->rank(id[at], id[at + 1]);
-  }
-  std::copy(id, id + size, ids);
-  return size;
+  const size_t n = text.size();
+  uint32_t ranks[kShort];
+  for (size_t i = 0; i < n; ++i) ids[i] = (*byte_ids_)[bytes[i]];
+  for (size_t i = 0; i + 1 < n; ++i) ranks[i] = pairs_->rank_of_bytes(bytes[i], bytes[i + 1]);
+  return merge_symbols(*pairs_, ids, ranks, n, least);
 }
 
-void ByteMerger::merge_long(std::string_view text, std::vector<int32_t>& ids) {
+size_t ByteMerger::merge_long(std::string_view text, uint32_t* ids) {
   TOKAMAK_CHECK(text.size() < kNoNode, text.size(), " bytes");
   const auto n = static_cast<uint32_t>(text.size());
   nodes_.resize(n);
@@ -95,14 +89,15 @@ void ByteMerger::merge_long(std::string_view text, std::vector<int32_t>& ids) {
     const auto at = static_cast<uint32_t>(candidate);
     if (nodes_[at].rank == candidate >> 32) merge_at(at);
   }
-  for (uint32_t i = n == 0 ? kNoNode : 0; i != kNoNode; i = nodes_[i].next)
-    ids.push_back(static_cast<int32_t>(nodes_[i].id));
+  size_t count = 0;
+  for (uint32_t i = 0; i != kNoNode; i = nodes_[i].next) ids[count++] = nodes_[i].id;
   if (nodes_.capacity() > kKeptNodes) {
     nodes_ = {};
     now_ = {};
     soon_ = {};
     later_ = {};
   }
+  return count;
 }
 
 void ByteMerger::merge_at(uint32_t at) {

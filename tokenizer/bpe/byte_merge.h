@@ -11,19 +11,24 @@
 
 namespace tokamak {
 
+// Merges `size` symbols in place until `least` are left, and returns how many are. `ranks`: of the pair of each symbol
+// and the next; the last is not read. Quadratic.
+constexpr size_t kMostSymbols = 32;
+size_t merge_symbols(const PairTable& pairs, uint32_t* ids, uint32_t* ranks, size_t size, size_t least = 1);
+
 class ByteMerger {
  public:
-  static constexpr size_t kShort = 32;
+  static constexpr size_t kShort = kMostSymbols;
 
   ByteMerger(const PairTable& pairs, const std::array<uint32_t, 256>& byte_ids)
       : pairs_(&pairs), byte_ids_(&byte_ids) {}
 
-  void merge(std::string_view text, std::vector<int32_t>& ids);  // appends; any length below 4 GiB
-
-  // Writes the ids of `text`, which has at most kShort bytes, and returns their number. `ids` has space for one id per
-  // byte. Merging stops early when `least` ids are left.
+  // Writes the ids of `text`, of any length below 4 GiB, and returns their number. `ids` has space for one id per byte.
+  size_t merge(std::string_view text, uint32_t* ids) {
+    return text.size() <= kShort ? merge_short(text, ids) : merge_long(text, ids);
+  }
+  // The same for at most kShort bytes. Merging stops early when `least` ids are left.
   size_t merge_short(std::string_view text, uint32_t* ids, size_t least = 1) const;
-  void merge_long(std::string_view text, std::vector<int32_t>& ids);
 
  private:
   struct Node {
@@ -33,6 +38,7 @@ class ByteMerger {
     uint32_t rank;  // of the pair of this node and the next; kNoRank also for a node that was merged into another
   };
 
+  size_t merge_long(std::string_view text, uint32_t* ids);
   void merge_at(uint32_t at);
   void set_rank(uint32_t at, uint32_t rank);
 

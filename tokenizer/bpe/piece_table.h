@@ -13,17 +13,12 @@ namespace tokamak {
 
 class PieceTable {
  public:
-  struct Piece {
-    int32_t id = -1;         // -1: none
-    bool reachable = false;  // merging its bytes yields this piece
-  };
-
   // Maximum numbers of pieces that are as long as a PretokenKey at most, and longer.
   PieceTable(size_t short_pieces, size_t long_pieces) : short_(short_pieces), long_(long_pieces), records_(1, '\0') {}
-  void add(std::string_view text, uint64_t hash, Piece piece);
+  void add(std::string_view text, uint64_t hash, int32_t id);
 
-  // `hash` is hash_text(text).
-  Piece find(std::string_view text, uint64_t hash) const;
+  // The id of a piece; -1: none. `hash` is hash_text(text).
+  int32_t find(std::string_view text, uint64_t hash) const;
 
  private:
   struct Slot {
@@ -42,7 +37,7 @@ class PieceTable {
 
   // Few pieces are long, but most long pretokens are looked up. Their own table stays in the processor's caches.
   Slots short_, long_;
-  std::string records_;  // each is {id << 1 | reachable, length, bytes}
+  std::string records_;  // each is {id, length, bytes}
 };
 
 }  // namespace tokamak

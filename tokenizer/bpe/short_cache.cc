@@ -34,8 +34,10 @@ ShortCache::Value ShortCache::find(PretokenKey key, uint64_t hash) const {
   return {};
 }
 
-std::span<const uint32_t> ShortCache::spilled(Value value) const {
-  return std::span(spilled_).subspan(static_cast<size_t>(value.low >> 32), static_cast<uint32_t>(value.high));
+size_t ShortCache::copy_spilled(Value value, uint32_t* ids) const {
+  const auto count = static_cast<size_t>(value.high);
+  std::copy_n(spilled_.begin() + static_cast<int64_t>(value.low >> 32), count, ids);
+  return count;
 }
 
 void ShortCache::insert(PretokenKey key, uint64_t hash, std::span<const uint32_t> ids) {

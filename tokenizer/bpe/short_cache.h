@@ -46,7 +46,17 @@ class ShortCache {
   }
   Value find(PretokenKey key, uint64_t hash) const;  // in all lines
 
-  std::span<const uint32_t> spilled(Value value) const;  // of a value with count() == kSpilled
+  // Writes the ids of a value whose count() is not 0, and up to 3 more; returns their number.
+  size_t copy(Value value, uint32_t* ids) const {
+    if (value.count() > kInline) [[unlikely]] return copy_spilled(value, ids);
+    return copy_inline(value, ids);
+  }
+  static size_t copy_inline(Value value, uint32_t* ids) {
+    const uint64_t first_two = value.low & ~(uint64_t{0xFF} << kCountShift);
+    std::memcpy(ids, &first_two, sizeof first_two);
+    std::memcpy(ids + 2, &value.high, sizeof value.high);
+    return value.count();
+  }
 
   // `key` must not be in the cache.
   void insert(PretokenKey key, uint64_t hash, std::span<const uint32_t> ids);
@@ -54,6 +64,7 @@ class ShortCache {
   int64_t bytes() const;
 
  private:
+  size_t copy_spilled(Value value, uint32_t* ids) const;
   Entry& entry_for(uint64_t hash);
   void grow();
 

@@ -39,25 +39,6 @@ char32_t printable_of_byte(unsigned char byte) { return kByteMap.characters[byte
 
 int byte_of_printable(char32_t character) { return character < kLastPrintable ? kByteMap.bytes[character] : -1; }
 
-void append_utf8(char32_t c, std::string& text) {
-  const auto put = [&](char32_t byte) { text += static_cast<char>(byte); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xC0 | c >> 6);
-    put(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    put(0xE0 | c >> 12);
-    put(0x80 | (c >> 6 & 0x3F));
-    put(0x80 | (c & 0x3F));
-  } else {
-    put(0xF0 | c >> 18);
-    put(0x80 | (c >> 12 & 0x3F));
-    put(0x80 | (c >> 6 & 0x3F));
-    put(0x80 | (c & 0x3F));
-  }
-}
-
 void append_printable_bytes(std::string_view bytes, std::string& text) {
   for (const char byte : bytes) append_utf8(printable_of_byte(static_cast<unsigned char>(byte)), text);
 }

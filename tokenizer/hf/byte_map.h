@@ -17,6 +17,4 @@ void append_printable_bytes(std::string_view bytes, std::string& text);
 // The bytes that `text` (valid UTF-8) stands for; nothing if one of its characters is not of the 256.
 std::optional<std::string> bytes_of_printable(std::string_view text);
 
-void append_utf8(char32_t character, std::string& text);
-
 }  // namespace tokamak

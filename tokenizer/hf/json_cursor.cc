@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "tokenizer/hf/byte_map.h"
+#include "base/utf8.h"
 
 namespace tokamak {
 

@@ -80,14 +80,6 @@ const NormalTables& normal_tables() {
   return tables;
 }
 
-void append_utf8(char32_t code, std::string& out) {
-  const auto put = [&](char32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (code < 0x80) return put(code);
-  if (code < 0x800) return put(0xC0 | code >> 6), put(0x80 | (code & 0x3F));
-  if (code < 0x10000) return put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
-  put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
-}
-
 // UAX #15 in three steps: decompose, sort marks by class, compose.
 void append_normal_segment(std::string_view segment, bool compatible, std::string& out) {
   const NormalTables& tables = normal_tables();
