@@ -96,6 +96,20 @@ TEST_CASE("a pretoken of any bytes is merged as the definition says") {
   }
 }
 
+TEST_CASE("a chunk of long pretokens, and then of short ones, may have one id per byte") {
+  const ByteBpeModel model = model_of({});
+  const ByteBpe bpe(model, "test");
+  ByteBpeEncoder encoder(bpe);
+  std::string text;
+  for (int i = 0; i < 64; ++i) text += " " + std::string(95, 'x');
+  for (int i = 0; i < 192; ++i) text += " " + std::string(14, 'y');
+  for (int pass = 0; pass < 2; ++pass) {  // the second one reads the caches
+    std::vector<int32_t> ids;
+    encoder.encode(text, SpaceScanner(), ids);
+    CHECK(ids == encode_naively(model, text));
+  }
+}
+
 TEST_CASE("a run of one byte, of any length, merges from the left") {
   const ByteBpeModel model = model_of({{"a", "a"}, {"aa", "aa"}, {"aa", "a"}, {"aaaa", "aaaa"}});
   const ByteBpe bpe(model, "test");

@@ -89,21 +89,29 @@ std::vector<BpeMerge> without_unused(const ByteBpeModel& model, const ByteMerger
   return used;
 }
 
-PieceTable pieces_of(const ByteBpeModel& model, ByteMerger merger) {
-  const auto is_long = [](const std::string& piece) { return piece.size() > PretokenKey::kLongest; };
-  const auto long_ones = static_cast<size_t>(std::count_if(model.pieces.begin(), model.pieces.end(), is_long));
-  PieceTable pieces(model.pieces.size() - long_ones, long_ones);
-  std::vector<int32_t> merged;
-  for (size_t i = 0; i < model.pieces.size(); ++i) {
-    const std::string& piece = model.pieces[i];
+WholePieces whole_pieces(const ByteBpeModel& model, ByteMerger merger) {
+  std::vector<size_t> narrow, wide;  // ids
+  std::vector<uint32_t> merged;
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    const std::string& piece = model.pieces[id];
     if (piece.empty()) continue;
-    const auto id = static_cast<int32_t>(i);
-    merged.clear();
-    merger.merge(piece, merged);
-    const bool reachable = merged.size() == 1 && merged.front() == id;
-    if (reachable || model.whole_pieces) pieces.add(piece, hash_text(piece), {id, reachable});
+    merged.resize(piece.size());
+    const bool reachable = merger.merge(piece, merged.data()) == 1 && merged.front() == id;
+    if (!reachable && !model.whole_pieces) continue;
+    if (!is_wide(piece)) {
+      narrow.push_back(id);
+    } else if (!reachable) {
+      wide.push_back(id);
+    }
   }
-  return pieces;
+  const auto table_of = [&](const std::vector<size_t>& ids) {
+    const auto is_long = [&](size_t id) { return model.pieces[id].size() > PretokenKey::kLongest; };
+    const auto long_ones = static_cast<size_t>(std::count_if(ids.begin(), ids.end(), is_long));
+    PieceTable table(ids.size() - long_ones, long_ones);
+    for (const size_t id : ids) table.add(model.pieces[id], hash_text(model.pieces[id]), static_cast<int32_t>(id));
+    return table;
+  };
+  return {table_of(narrow), table_of(wide)};
 }
 
 }  // namespace
@@ -113,11 +121,11 @@ ByteBpe::ByteBpe(ByteBpeModel model, const std::string& source) {
   const std::array<uint32_t, 256> byte_ids = byte_ids_of(model, source);
   PairTable pairs(model.merges, byte_ids);
   pairs = PairTable(without_unused(model, ByteMerger(pairs, byte_ids)), byte_ids);
-  PieceTable pieces = pieces_of(model, ByteMerger(pairs, byte_ids));
+  WholePieces wholes = whole_pieces(model, ByteMerger(pairs, byte_ids));
   CutRule cuts;
   for (const uint32_t result : pairs.results()) cuts.add(model.pieces[result]);
   tables_ = std::make_unique<const ByteBpeTables>(
-      ByteBpeTables{byte_ids, std::move(pairs), std::move(cuts), model.whole_pieces, std::move(pieces)});
+      ByteBpeTables{byte_ids, std::move(pairs), std::move(cuts), model.whole_pieces, std::move(wholes)});
 }
 
 ByteBpe::~ByteBpe() = default;

@@ -16,9 +16,9 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kChunk = 256;                               // pretokens
-constexpr size_t kMostIds = PretokenKey::kLongest * kChunk;  // of the short pretokens of a chunk
-constexpr size_t kSlack = LongCache::kLongest;               // at least the ids that are written in one go
+constexpr size_t kChunk = 256;                             // pretokens
+constexpr size_t kMostIds = kChunk * LongCache::kLongest;  // of a chunk, without the longer pretokens
+constexpr size_t kSlack = 4;                               // ids that are written in excess
 
 struct Record {
   PretokenKey key;  // of a long pretoken kLongMark, which is no key
@@ -52,13 +52,6 @@ PretokenKey key_at(const char* at, size_t length, const char* end) {
   return {load_u64(at) & mask.low, (load_u64(at + 8) & mask.high) | mask.tag};
 }
 
-// Whether a byte of `text` may begin a character of three or four bytes. Other scripts have spaces between words.
-bool is_wide(std::string_view text) {
-  bool wide = false;
-  for (const char byte : text) wide |= static_cast<uint8_t>(byte) >= 0xE0;
-  return wide;
-}
-
 // In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a
 // pretoken.
 constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
@@ -77,10 +70,10 @@ struct ByteBpeEncoder::State {
   void make_records(std::string_view text, size_t at, std::span<const uint32_t> ends);
   void encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash);
   void encode_long(std::string_view pretoken, uint64_t hash);
-  size_t merge_parts(std::string_view text);
-  void encode_part(std::string_view part, PretokenKey key, uint64_t hash);
-  bool append_cached(PretokenKey key, uint64_t hash);
-  void append_inline(ShortCache::Value value);
+  void encode_unbuffered(std::string_view pretoken);
+  size_t merge(std::string_view pretoken, uint64_t hash, uint32_t* ids);
+  size_t merge_parts(std::string_view text, uint32_t* ids);
+  size_t encode_part(std::string_view part, PretokenKey key, uint64_t hash, uint32_t* ids);
   void append(std::span<const uint32_t> found);
   void flush();
 
@@ -127,7 +120,7 @@ void ByteBpeEncoder::State::encode_chunk(std::string_view text, size_t at, std::
     const Record& record = records[i];
     const ShortCache::Value value = short_cache.find_first(record.key, record.hash);
     if (value.count() - 1 < ShortCache::kInline) [[likely]] {
-      append_inline(value);
+      buffered += ShortCache::copy_inline(value, buffer.data() + buffered);
     } else {
       const std::string_view pretoken = text.substr(record.begin, record.length);
       record.length <= PretokenKey::kLongest ? encode_short(pretoken, record.key, record.hash)
@@ -159,47 +152,48 @@ void ByteBpeEncoder::State::make_records(std::string_view text, size_t at, std::
 }
 
 void ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash) {
-  if (append_cached(key, hash)) return;
-  const size_t first = buffered;
-  const PieceTable::Piece piece = tables.pieces.find(pretoken, hash);
-  if (piece.id >= 0) {
-    buffer[buffered++] = static_cast<uint32_t>(piece.id);
-  } else if (is_wide(pretoken)) {
-    if (merge_parts(pretoken) == 1 && part_tag == 0) return;  // it was inserted as a part
-  } else {
-    buffered += merger.merge_short(pretoken, buffer.data() + buffered);
+  const ShortCache::Value value = short_cache.find(key, hash);
+  if (value.count() != 0) {
+    buffered += short_cache.copy(value, buffer.data() + buffered);
+    return;
   }
-  short_cache.insert(key, hash, std::span(buffer).subspan(first, buffered - first));
+  const size_t count = merge(pretoken, hash, buffer.data() + buffered);
+  // The only part of a pretoken has the same key, and is there.
+  if (short_cache.find(key, hash).count() == 0) {
+    short_cache.insert(key, hash, std::span(buffer).subspan(buffered, count));
+  }
+  buffered += count;
 }
 
 void ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t hash) {
-  if (buffered > kMostIds) flush();
+  if (pretoken.size() > LongCache::kLongest) return encode_unbuffered(pretoken);
   const std::span<const uint32_t> found = long_cache.find(pretoken, hash);
   if (!found.empty()) return append(found);
-  const PieceTable::Piece piece = tables.pieces.find(pretoken, hash);
-  if (piece.id >= 0) {
-    buffer[buffered++] = static_cast<uint32_t>(piece.id);
-    return;
-  }
-  flush();
-  const size_t first = output->size();
-  if (is_wide(pretoken)) {
-    merge_parts(pretoken);
-    flush();
-  } else {
-    merger.merge(pretoken, *output);
-  }
-  if (pretoken.size() > LongCache::kLongest) return;
-  long_cache.insert(pretoken, hash,
-                    {reinterpret_cast<const uint32_t*>(output->data()) + first, output->size() - first});
+  const size_t count = merge(pretoken, hash, buffer.data() + buffered);
+  long_cache.insert(pretoken, hash, std::span(buffer).subspan(buffered, count));
+  buffered += count;
 }
 
-// Cuts `text` and encodes its parts, which are looked up as pretokens are. Returns their number.
-size_t ByteBpeEncoder::State::merge_parts(std::string_view text) {
+void ByteBpeEncoder::State::encode_unbuffered(std::string_view pretoken) {
+  flush();
+  const size_t first = output->size();
+  output->resize(first + pretoken.size() + kSlack);
+  output->resize(first + merge(pretoken, hash_long(pretoken), reinterpret_cast<uint32_t*>(output->data() + first)));
+}
+
+size_t ByteBpeEncoder::State::merge(std::string_view pretoken, uint64_t hash, uint32_t* ids) {
+  const bool wide = is_wide(pretoken);
+  const int32_t id = (wide ? tables.wholes.wide : tables.wholes.narrow).find(pretoken, hash);
+  if (id >= 0) return *ids = static_cast<uint32_t>(id), 1;
+  return wide ? merge_parts(pretoken, ids) : merger.merge(pretoken, ids);
+}
+
+// Cuts `text` and encodes its parts, which are looked up as pretokens are.
+size_t ByteBpeEncoder::State::merge_parts(std::string_view text, uint32_t* ids) {
   std::array<uint32_t, 33> ends;
   std::array<PretokenKey, 33> keys;
   std::array<uint64_t, 33> hashes;
-  size_t parts = 0;
+  size_t written = 0;
   while (!text.empty()) {
     const size_t count = tables.cuts.cut(text, ends);
     for (size_t i = 0; i < count; ++i) {
@@ -211,49 +205,26 @@ size_t ByteBpeEncoder::State::merge_parts(std::string_view text) {
     }
     for (size_t i = 0; i < count; ++i) {
       const ShortCache::Value value = short_cache.find_first(keys[i], hashes[i]);
-      if (buffered > kMostIds) flush();
       if (value.count() - 1 < ShortCache::kInline) [[likely]] {
-        append_inline(value);
+        written += ShortCache::copy_inline(value, ids + written);
         continue;
       }
       const size_t begin = i == 0 ? 0 : ends[i - 1];
       const std::string_view part = text.substr(begin, ends[i] - begin);
-      if (part.size() > PretokenKey::kLongest) {
-        flush();
-        merger.merge(part, *output);
-      } else {
-        encode_part(part, keys[i], hashes[i]);
-      }
+      written += part.size() > PretokenKey::kLongest ? merger.merge(part, ids + written)
+                                                     : encode_part(part, keys[i], hashes[i], ids + written);
     }
     text.remove_prefix(ends[count - 1]);
-    parts += count;
   }
-  return parts;
+  return written;
 }
 
-void ByteBpeEncoder::State::encode_part(std::string_view part, PretokenKey key, uint64_t hash) {
-  if (append_cached(key, hash)) return;
-  const size_t count = merger.merge_short(part, buffer.data() + buffered);
-  short_cache.insert(key, hash, std::span(buffer).subspan(buffered, count));
-  buffered += count;
-}
-
-bool ByteBpeEncoder::State::append_cached(PretokenKey key, uint64_t hash) {
+size_t ByteBpeEncoder::State::encode_part(std::string_view part, PretokenKey key, uint64_t hash, uint32_t* ids) {
   const ShortCache::Value value = short_cache.find(key, hash);
-  if (value.count() == ShortCache::kSpilled) {
-    append(short_cache.spilled(value));
-  } else {
-    append_inline(value);
-  }
-  return value.count() != 0;
-}
-
-// Writes all four ids, of which value.count() count.
-void ByteBpeEncoder::State::append_inline(ShortCache::Value value) {
-  const uint64_t first_two = value.low & ~(uint64_t{0xFF} << ShortCache::kCountShift);
-  std::memcpy(buffer.data() + buffered, &first_two, sizeof first_two);
-  std::memcpy(buffer.data() + buffered + 2, &value.high, sizeof value.high);
-  buffered += value.count();
+  if (value.count() != 0) return short_cache.copy(value, ids);
+  const size_t count = merger.merge_short(part, ids);
+  short_cache.insert(key, hash, {ids, count});
+  return count;
 }
 
 void ByteBpeEncoder::State::append(std::span<const uint32_t> found) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "base/error.h"
 
@@ -20,8 +21,14 @@ PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint3
   const auto earlier = [](const BpeMerge& a, const BpeMerge& b) { return a.rank < b.rank; };
   if (!std::is_sorted(sorted.begin(), sorted.end(), earlier)) std::sort(sorted.begin(), sorted.end(), earlier);
   for (size_t i = 0; i < sorted.size(); ++i) {
+    if (i == 0 || sorted[i].rank != sorted[i - 1].rank) results_.push_back(static_cast<uint32_t>(sorted[i].result));
+  }
+  ranks_are_ids_ = std::adjacent_find(results_.begin(), results_.end(), std::greater_equal<>()) == results_.end();
+  uint64_t dense = 0;
+  for (size_t i = 0; i < sorted.size(); ++i) {
     const BpeMerge& merge = sorted[i];
-    if (i == 0 || merge.rank != sorted[i - 1].rank) results_.push_back(static_cast<uint32_t>(merge.result));
+    if (i > 0 && merge.rank != sorted[i - 1].rank) ++dense;
+    const uint64_t rank = ranks_are_ids_ ? static_cast<uint64_t>(merge.result) : dense;
     const uint64_t key = key_of(static_cast<uint32_t>(merge.left), static_cast<uint32_t>(merge.right));
     const uint64_t hash = hash_of(key);
     const uint64_t bit = hash >> filter_shift_;
@@ -31,7 +38,7 @@ PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint3
       TOKAMAK_CHECK(slots_[slot] >> kRankBits != key, "the pair ", merge.left, " ", merge.right, " has two merges");
       slot = (slot + 1) & mask_;
     }
-    slots_[slot] = key << kRankBits | results_.size();
+    slots_[slot] = key << kRankBits | (rank + 1);
   }
   for (size_t left = 0; left < 256; ++left) {
     for (size_t right = 0; right < 256; ++right) byte_ranks_[left << 8 | right] = rank(byte_ids[left], byte_ids[right]);

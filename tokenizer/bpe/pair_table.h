@@ -19,7 +19,7 @@ class PairTable {
   static constexpr int64_t kMostIds = int64_t{1} << kIdBits;
   static constexpr int64_t kMostRanks = (int64_t{1} << kRankBits) - 1;
 
-  // Ranks are renumbered densely, in the same order. The caller has checked ids, the number of ranks, and that merges
+  // Ranks are renumbered, in the same order. The caller has checked ids, the number of ranks, and that merges
   // of equal rank have the same result.
   PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids);
 
@@ -37,8 +37,8 @@ class PairTable {
     }
   }
 
-  uint32_t result(uint32_t rank) const { return results_[rank]; }
-  std::span<const uint32_t> results() const { return results_; }  // by rank
+  uint32_t result(uint32_t rank) const { return ranks_are_ids_ ? rank : results_[rank]; }
+  std::span<const uint32_t> results() const { return results_; }  // by rank, each once
 
  private:
   static uint64_t key_of(uint32_t left, uint32_t right) { return uint64_t{left} << kIdBits | right; }
@@ -54,6 +54,7 @@ class PairTable {
   int filter_shift_;
   std::vector<uint32_t> byte_ranks_;  // (256, 256)
   std::vector<uint32_t> results_;
+  bool ranks_are_ids_;  // the id of a result is its rank: in vocabularies that number pieces by rank
 };
 
 }  // namespace tokamak

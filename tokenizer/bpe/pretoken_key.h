@@ -49,6 +49,13 @@ inline uint64_t hash_long(std::string_view text) {
   return mix(load_u64(tail) ^ 0x8BB84B93962EACC9u, load_u64(tail + 8) ^ hash);
 }
 
+// Whether a byte may begin a character of three or four bytes. Other scripts have spaces between words.
+inline bool is_wide(std::string_view text) {
+  bool wide = false;
+  for (const char byte : text) wide |= static_cast<uint8_t>(byte) >= 0xE0;
+  return wide;
+}
+
 inline uint64_t hash_text(std::string_view text) {
   return text.size() <= PretokenKey::kLongest ? hash_of(key_of(text)) : hash_long(text);
 }

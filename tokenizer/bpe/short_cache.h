@@ -48,7 +48,8 @@ class ShortCache {
 
   // Writes the ids of a value whose count() is not 0, and up to 3 more; returns their number.
   size_t copy(Value value, uint32_t* ids) const {
-    if (value.count() > kInline) [[unlikely]] return copy_spilled(value, ids);
+    if (value.count() > kInline) [[unlikely]]
+      return copy_spilled(value, ids);
     return copy_inline(value, ids);
   }
   static size_t copy_inline(Value value, uint32_t* ids) {

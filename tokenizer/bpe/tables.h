@@ -10,12 +10,18 @@
 
 namespace tokamak {
 
+// What a pretoken becomes without merging: with whole_pieces any piece, otherwise those that merging would reach, too.
+struct WholePieces {
+  PieceTable narrow;
+  PieceTable wide;  // those only that merging does not reach
+};
+
 struct ByteBpeTables {
   std::array<uint32_t, 256> byte_ids;
   PairTable pairs;
   CutRule cuts;
   bool whole_pieces;
-  PieceTable pieces;  // with whole_pieces, all; otherwise only the reachable ones
+  WholePieces wholes;
 };
 
 }  // namespace tokamak
