@@ -1,4 +1,5 @@
 #include "tokenizer/scan/normalization.h"
+#include "base/utf8.h"
 
 #include <catch2/catch.hpp>
 
@@ -40,9 +41,9 @@ TEST_CASE("NFKC is that of Unicode 9.0") {
   CHECK(nfkc("\uFDFA").size() == 33);
 }
 
-TEST_CASE("text that is in NFC is found to be so, at every distance from a border of 8 bytes") {
-  for (size_t before = 0; before < 20; ++before)
-    for (size_t after = 0; after < 20; ++after) {
+TEST_CASE("text that is in NFC is found to be so, at every distance from a border of 32 bytes") {
+  for (size_t before = 0; before < 40; ++before)
+    for (size_t after = 0; after < 40; ++after) {
       const std::string a(before, 'a'), b(after, 'b');
       for (const char* same : {"", "\u00E9", "q\u0334\u0316", "中", "😀", "\u0915\u094D\u0930"}) {
         const std::string text = a + same + b;
@@ -53,4 +54,15 @@ TEST_CASE("text that is in NFC is found to be so, at every distance from a borde
       CHECK(nfc_prefix(text) == before + 1);
       CHECK(nfc(text) == a + "c\u00E9" + b);
     }
+}
+
+TEST_CASE("NFC changes no character from U+4000 to U+9FFF, and what stands around it") {
+  for (char32_t code = 0x4000; code < 0xA000; ++code) {
+    std::string one;
+    append_utf8(code, one);
+    std::string text;
+    for (int i = 0; i < 12; ++i) text += one;
+    text += "\u0301\u0316" + one + "e\u0301";
+    if (nfc(text) != text.substr(0, 36) + "\u0316\u0301" + one + "\u00E9") FAIL("U+" << std::hex << uint32_t{code});
+  }
 }

@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// What a pretoken becomes without merging: with whole_pieces any piece, otherwise those that merging would reach, too.
+// The pieces that a pretoken becomes without merging: with whole_pieces any, otherwise those that merging would reach.
 struct WholePieces {
   PieceTable narrow;
   PieceTable wide;  // those only that merging does not reach

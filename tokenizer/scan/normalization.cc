@@ -1,6 +1,9 @@
 #include "tokenizer/scan/normalization.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -113,18 +116,35 @@ void append_normal_segment(std::string_view segment, bool compatible, std::strin
   for (size_t i = 0; i < kept; ++i) append_utf8(codes[i], out);
 }
 
-// The end of the run, from `at` on, of bytes below `limit`.
-size_t plain_end(std::string_view text, size_t at, unsigned char limit) {
-  // A byte is at least `limit` if it has its top bit, and its other bits plus 0x100 - limit carry into it.
-  const uint64_t add = 0x0101010101010101ULL * (0x100U - limit);
-  constexpr uint64_t kTops = 0x8080808080808080ULL;
-  while (at + 8 <= text.size()) {
-    uint64_t eight;
-    std::memcpy(&eight, text.data() + at, 8);
-    if ((((eight & ~kTops) + add) & eight & kTops) != 0) break;
-    at += 8;
+// Bytes that begin a segment of their own, or continue a character that does: those below `limit`, and `first` to `last`.
+struct PlainBytes {
+  unsigned char limit, first, last;
+
+  bool has(char c) const {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < limit || (first <= byte && byte <= last);
   }
-  while (at < text.size() && static_cast<unsigned char>(text[at]) < limit) ++at;
+};
+
+// Up to U+02FF, and from U+4000 to U+9FFF, NFC changes nothing. NFKC leaves ASCII alone.
+constexpr PlainBytes kNfcPlain = {0xCC, 0xE4, 0xE9};
+constexpr PlainBytes kNfkcPlain = {0x80, 0, 0};
+
+// The end of the run of plain bytes from `at` on.
+size_t plain_end(std::string_view text, size_t at, PlainBytes plain) {
+  const auto all = [](unsigned char byte) { return _mm256_set1_epi8(static_cast<char>(byte)); };
+  const auto within = [&](__m256i bytes, unsigned char least, unsigned char most) {
+    const __m256i from_least = _mm256_sub_epi8(bytes, all(least));
+    return _mm256_cmpeq_epi8(_mm256_min_epu8(from_least, all(static_cast<unsigned char>(most - least))), from_least);
+  };
+  for (; at + 32 <= text.size(); at += 32) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text.data() + at));
+    const __m256i is_plain = _mm256_or_si256(within(bytes, 0, static_cast<unsigned char>(plain.limit - 1)),
+                                             within(bytes, plain.first, plain.last));
+    const auto others = ~static_cast<uint32_t>(_mm256_movemask_epi8(is_plain));
+    if (others != 0) return at + static_cast<size_t>(std::countr_zero(others));
+  }
+  while (at < text.size() && plain.has(text[at])) ++at;
   return at;
 }
 
@@ -132,14 +152,13 @@ struct Changing {
   size_t begin, end;  // a segment that may change; text.size() twice if there is none
 };
 
-// The first segment from `at`, a segment's begin, that may change. Bytes below `plain` begin segments of their own, or
-// continue a character that does.
-Changing find_changing(std::string_view text, size_t at, const CharMap& quick, unsigned char plain) {
+// The first segment from `at`, a segment's begin, that may change.
+Changing find_changing(std::string_view text, size_t at, const CharMap& quick, PlainBytes plain) {
   size_t begin = at;
   uint8_t last = 0;
   bool changes = false;
   while (at < text.size()) {
-    if (static_cast<unsigned char>(text[at]) < plain) {
+    if (plain.has(text[at])) {
       if (changes) return {begin, at};
       at = plain_end(text, at, plain);
       begin = at - 1;
@@ -163,7 +182,7 @@ Changing find_changing(std::string_view text, size_t at, const CharMap& quick, u
 void append_normal(std::string_view text, bool compatible, std::string& out) {
   const CharMap& quick = compatible ? normal_tables().nfkc : normal_tables().nfc;
   for (size_t at = 0; at < text.size();) {
-    const Changing found = find_changing(text, at, quick, compatible ? 0x80 : 0xCC);
+    const Changing found = find_changing(text, at, quick, compatible ? kNfkcPlain : kNfcPlain);
     out.append(text, at, found.begin - at);
     if (found.begin < found.end)
       append_normal_segment(text.substr(found.begin, found.end - found.begin), compatible, out);
@@ -175,6 +194,6 @@ void append_normal(std::string_view text, bool compatible, std::string& out) {
 
 void append_nfc(std::string_view text, std::string& out) { append_normal(text, false, out); }
 void append_nfkc(std::string_view text, std::string& out) { append_normal(text, true, out); }
-size_t nfc_prefix(std::string_view text) { return find_changing(text, 0, normal_tables().nfc, 0xCC).begin; }
+size_t nfc_prefix(std::string_view text) { return find_changing(text, 0, normal_tables().nfc, kNfcPlain).begin; }
 
 }  // namespace tokamak
