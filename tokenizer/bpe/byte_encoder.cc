@@ -68,14 +68,13 @@ struct ByteBpeEncoder::State {
 
   void encode_chunk(std::string_view text, size_t at, std::span<const uint32_t> ends);
   void make_records(std::string_view text, size_t at, std::span<const uint32_t> ends);
-  void encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash);
-  void encode_long(std::string_view pretoken, uint64_t hash);
-  void encode_unbuffered(std::string_view pretoken);
+  // Each writes the ids and returns their number. `ids` has space for one id per byte, and kSlack more.
+  size_t encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash, uint32_t* ids);
+  size_t encode_long(std::string_view pretoken, uint64_t hash, uint32_t* ids);
   size_t merge(std::string_view pretoken, uint64_t hash, uint32_t* ids);
   size_t merge_parts(std::string_view text, uint32_t* ids);
   size_t encode_part(std::string_view part, PretokenKey key, uint64_t hash, uint32_t* ids);
-  void append(std::span<const uint32_t> found);
-  void flush();
+  void encode_longest(std::string_view pretoken, uint64_t hash);  // which the buffer has no space for
 
   const ByteBpeTables& tables;
   const uint64_t part_tag;
@@ -84,7 +83,6 @@ struct ByteBpeEncoder::State {
   LongCache long_cache;
   std::array<Record, kChunk> records;
   std::array<uint32_t, kMostIds + kSlack> buffer;  // ids of this chunk
-  size_t buffered = 0;
   std::vector<int32_t>* output = nullptr;
   const char* text_end = nullptr;
 };
@@ -115,19 +113,26 @@ void ByteBpeEncoder::encode_pretoken(std::string_view pretoken, std::vector<int3
 void ByteBpeEncoder::State::encode_chunk(std::string_view text, size_t at, std::span<const uint32_t> ends) {
   text_end = text.data() + text.size();
   make_records(text, at, ends);
-  buffered = 0;
+  uint32_t* ids = buffer.data();
   for (size_t i = 0; i < ends.size(); ++i) {
     const Record& record = records[i];
     const ShortCache::Value value = short_cache.find_first(record.key, record.hash);
     if (value.count() - 1 < ShortCache::kInline) [[likely]] {
-      buffered += ShortCache::copy_inline(value, buffer.data() + buffered);
+      ids += ShortCache::copy_inline(value, ids);
+      continue;
+    }
+    const std::string_view pretoken = text.substr(record.begin, record.length);
+    if (record.length <= PretokenKey::kLongest) {
+      ids += encode_short(pretoken, record.key, record.hash, ids);
+    } else if (record.length <= LongCache::kLongest) {
+      ids += encode_long(pretoken, record.hash, ids);
     } else {
-      const std::string_view pretoken = text.substr(record.begin, record.length);
-      record.length <= PretokenKey::kLongest ? encode_short(pretoken, record.key, record.hash)
-                                             : encode_long(pretoken, record.hash);
+      output->insert(output->end(), buffer.data(), ids);
+      ids = buffer.data();
+      encode_longest(pretoken, record.hash);
     }
   }
-  flush();
+  output->insert(output->end(), buffer.data(), ids);
 }
 
 void ByteBpeEncoder::State::make_records(std::string_view text, size_t at, std::span<const uint32_t> ends) {
@@ -151,34 +156,27 @@ void ByteBpeEncoder::State::make_records(std::string_view text, size_t at, std::
   for (size_t k = 0; k < long_count; ++k) long_cache.prefetch_record(records[long_ones[k]].hash);
 }
 
-void ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash) {
+size_t ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash, uint32_t* ids) {
   const ShortCache::Value value = short_cache.find(key, hash);
-  if (value.count() != 0) {
-    buffered += short_cache.copy(value, buffer.data() + buffered);
-    return;
-  }
-  const size_t count = merge(pretoken, hash, buffer.data() + buffered);
+  if (value.count() != 0) return short_cache.copy(value, ids);
+  const size_t count = merge(pretoken, hash, ids);
   // The only part of a pretoken has the same key, and is there.
-  if (short_cache.find(key, hash).count() == 0) {
-    short_cache.insert(key, hash, std::span(buffer).subspan(buffered, count));
-  }
-  buffered += count;
+  if (short_cache.find(key, hash).count() == 0) short_cache.insert(key, hash, {ids, count});
+  return count;
 }
 
-void ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t hash) {
-  if (pretoken.size() > LongCache::kLongest) return encode_unbuffered(pretoken);
+size_t ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t hash, uint32_t* ids) {
   const std::span<const uint32_t> found = long_cache.find(pretoken, hash);
-  if (!found.empty()) return append(found);
-  const size_t count = merge(pretoken, hash, buffer.data() + buffered);
-  long_cache.insert(pretoken, hash, std::span(buffer).subspan(buffered, count));
-  buffered += count;
+  if (!found.empty()) return std::copy(found.begin(), found.end(), ids), found.size();
+  const size_t count = merge(pretoken, hash, ids);
+  long_cache.insert(pretoken, hash, {ids, count});
+  return count;
 }
 
-void ByteBpeEncoder::State::encode_unbuffered(std::string_view pretoken) {
-  flush();
+void ByteBpeEncoder::State::encode_longest(std::string_view pretoken, uint64_t hash) {
   const size_t first = output->size();
   output->resize(first + pretoken.size() + kSlack);
-  output->resize(first + merge(pretoken, hash_long(pretoken), reinterpret_cast<uint32_t*>(output->data() + first)));
+  output->resize(first + merge(pretoken, hash, reinterpret_cast<uint32_t*>(output->data() + first)));
 }
 
 size_t ByteBpeEncoder::State::merge(std::string_view pretoken, uint64_t hash, uint32_t* ids) {
@@ -225,16 +223,6 @@ size_t ByteBpeEncoder::State::encode_part(std::string_view part, PretokenKey key
   const size_t count = merger.merge_short(part, ids);
   short_cache.insert(key, hash, {ids, count});
   return count;
-}
-
-void ByteBpeEncoder::State::append(std::span<const uint32_t> found) {
-  std::copy(found.begin(), found.end(), buffer.data() + buffered);
-  buffered += found.size();
-}
-
-void ByteBpeEncoder::State::flush() {
-  output->insert(output->end(), buffer.data(), buffer.data() + buffered);
-  buffered = 0;
 }
 
 }  // namespace tokamak
