@@ -21,7 +21,10 @@ LongCache::LongCache(int64_t most_bytes)
     : most_bytes_(static_cast<size_t>(most_bytes)),
       pages_(kFirstLongSlots * sizeof(Slot)),
       mask_(kFirstLongSlots - 1),
-      records_(1) {}
+      records_(1) {
+  // Pages that are never written cost nothing; copying the records to larger memory does.
+  records_.reserve(most_bytes_ / 4 * 3 / sizeof(uint32_t) + 1);
+}
 
 std::span<const uint32_t> LongCache::find(std::string_view text, uint64_t hash) const {
   for (size_t i = 0; i < kSearchedSlots; ++i) {
@@ -87,10 +90,6 @@ void LongCache::clear() {
   pages_.clear();
   records_.resize(1);
   size_ = 0;
-}
-
-int64_t LongCache::bytes() const {
-  return static_cast<int64_t>(pages_.bytes() + records_.capacity() * sizeof(uint32_t));
 }
 
 }  // namespace tokamak

@@ -25,8 +25,6 @@ class LongCache {
   // `text` must not be in the cache, and has at most kLongest bytes. `ids` is not empty.
   void insert(std::string_view text, uint64_t hash, std::span<const uint32_t> ids);
 
-  int64_t bytes() const;
-
  private:
   struct Slot {
     uint32_t tag;     // the upper half of the hash

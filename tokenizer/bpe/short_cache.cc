@@ -90,8 +90,4 @@ void ShortCache::grow() {
   }
 }
 
-int64_t ShortCache::bytes() const {
-  return static_cast<int64_t>(pages_.bytes() + spilled_.capacity() * sizeof(uint32_t));
-}
-
 }  // namespace tokamak

@@ -62,8 +62,6 @@ class ShortCache {
   // `key` must not be in the cache.
   void insert(PretokenKey key, uint64_t hash, std::span<const uint32_t> ids);
 
-  int64_t bytes() const;
-
  private:
   size_t copy_spilled(Value value, uint32_t* ids) const;
   Entry& entry_for(uint64_t hash);
