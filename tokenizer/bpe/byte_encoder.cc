@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kChunk = 256;                             // pretokens
 constexpr size_t kMostIds = kChunk * LongCache::kLongest;  // of a chunk, without the longer pretokens
+constexpr size_t kAhead = 64;                              // pretokens between a prefetch and its use
 constexpr size_t kSlack = 4;                               // ids that are written in excess
 
 struct Record {
@@ -28,28 +29,30 @@ struct Record {
 
 constexpr PretokenKey kLongMark = {0, uint64_t{0xFF} << 56};
 
-// Bytes of a key that belong to a pretoken of a length, and what its upper byte becomes.
-struct KeyMask {
-  uint64_t low, high, tag, unused;
+// By the length of a pretoken: the bytes of its key that it has, and its key without them.
+struct KeyShape {
+  PretokenKey mask, rest;
 };
 
-constexpr std::array<KeyMask, 17> key_masks() {
-  std::array<KeyMask, 17> masks{};
+constexpr std::array<KeyShape, 17> key_shapes() {
+  std::array<KeyShape, 17> shapes{};
   for (size_t length = 0; length <= PretokenKey::kLongest; ++length) {
     const auto bytes = [](size_t count) { return count >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * count) - 1; };
-    masks[length] = {bytes(length), length <= 8 ? 0 : bytes(length - 8), uint64_t{length} << 56, 0};
+    shapes[length] = {{bytes(length), length <= 8 ? 0 : bytes(length - 8)}, {0, uint64_t{length} << 56}};
   }
-  masks[16] = {0, 0, kLongMark.high, 0};
-  return masks;
+  shapes[16].rest = kLongMark;
+  return shapes;
 }
 
-constexpr std::array<KeyMask, 17> kKeyMasks = key_masks();
+alignas(32) constexpr std::array<KeyShape, 17> kKeyShapes = key_shapes();
 
-// The key of the `length` bytes at `at`, by loads of 16 bytes unless these pass `end`.
+// The key of the `length` bytes at `at`, by one load of 16 bytes unless it passes `end`.
 PretokenKey key_at(const char* at, size_t length, const char* end) {
   if (end - at < 16) return length <= PretokenKey::kLongest ? key_of({at, length}) : kLongMark;
-  const KeyMask& mask = kKeyMasks[std::min<size_t>(length, 16)];
-  return {load_u64(at) & mask.low, (load_u64(at + 8) & mask.high) | mask.tag};
+  const auto load = [](const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); };
+  const KeyShape& shape = kKeyShapes[std::min<size_t>(length, 16)];
+  const __m128i key = _mm_or_si128(_mm_and_si128(load(at), load(&shape.mask)), load(&shape.rest));
+  return {static_cast<uint64_t>(_mm_cvtsi128_si64(key)), static_cast<uint64_t>(_mm_extract_epi64(key, 1))};
 }
 
 // In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a
@@ -67,7 +70,7 @@ struct ByteBpeEncoder::State {
         long_cache(caches.long_bytes) {}
 
   void encode_chunk(std::string_view text, size_t at, std::span<const uint32_t> ends);
-  void make_records(std::string_view text, size_t at, std::span<const uint32_t> ends);
+  std::span<const uint16_t> look_up(std::string_view text, size_t at, std::span<const uint32_t> ends);
   // Each writes the ids and returns their number. `ids` has space for one id per byte, and kSlack more.
   size_t encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash, uint32_t* ids);
   size_t encode_long(std::string_view pretoken, uint64_t hash, uint32_t* ids);
@@ -82,6 +85,8 @@ struct ByteBpeEncoder::State {
   ShortCache short_cache;
   LongCache long_cache;
   std::array<Record, kChunk> records;
+  std::array<ShortCache::Value, kChunk> values;
+  std::array<uint16_t, kChunk> missing;            // indices of pretokens without a value
   std::array<uint32_t, kMostIds + kSlack> buffer;  // ids of this chunk
   std::vector<int32_t>* output = nullptr;
   const char* text_end = nullptr;
@@ -112,15 +117,15 @@ void ByteBpeEncoder::encode_pretoken(std::string_view pretoken, std::vector<int3
 
 void ByteBpeEncoder::State::encode_chunk(std::string_view text, size_t at, std::span<const uint32_t> ends) {
   text_end = text.data() + text.size();
-  make_records(text, at, ends);
   uint32_t* ids = buffer.data();
-  for (size_t i = 0; i < ends.size(); ++i) {
+  size_t next = 0;
+  const auto write_until = [&](size_t end) {
+    for (; next < end; ++next) ids += ShortCache::copy_inline(values[next], ids);
+  };
+  for (const size_t i : look_up(text, at, ends)) {
+    write_until(i);
+    next = i + 1;
     const Record& record = records[i];
-    const ShortCache::Value value = short_cache.find_first(record.key, record.hash);
-    if (value.count() - 1 < ShortCache::kInline) [[likely]] {
-      ids += ShortCache::copy_inline(value, ids);
-      continue;
-    }
     const std::string_view pretoken = text.substr(record.begin, record.length);
     if (record.length <= PretokenKey::kLongest) {
       ids += encode_short(pretoken, record.key, record.hash, ids);
@@ -132,28 +137,43 @@ void ByteBpeEncoder::State::encode_chunk(std::string_view text, size_t at, std::
       encode_longest(pretoken, record.hash);
     }
   }
+  write_until(ends.size());
   output->insert(output->end(), buffer.data(), ids);
 }
 
-void ByteBpeEncoder::State::make_records(std::string_view text, size_t at, std::span<const uint32_t> ends) {
-  std::array<uint16_t, kChunk> long_ones;
-  size_t long_count = 0;
+// Makes records and finds values of pretokens, and prefetches for those that have none. Returns the indices of these.
+std::span<const uint16_t> ByteBpeEncoder::State::look_up(std::string_view text, size_t at,
+                                                         std::span<const uint32_t> ends) {
+  size_t count = 0;
+  const auto find = [&](size_t i) {
+    values[i] = short_cache.find_first(records[i].key, records[i].hash);
+    missing[count] = static_cast<uint16_t>(i);
+    count += values[i].count() - 1 < ShortCache::kInline ? 0 : 1;
+  };
   for (size_t i = 0; i < ends.size(); ++i) {
     const uint32_t length = ends[i] - static_cast<uint32_t>(at);
     const PretokenKey key = key_at(text.data() + at, length, text_end);
     const uint64_t hash = hash_of(key);
     short_cache.prefetch(hash);
     records[i] = {key, hash, static_cast<uint32_t>(at), length};
-    long_ones[long_count] = static_cast<uint16_t>(i);
-    long_count += length > PretokenKey::kLongest ? 1 : 0;
     at = ends[i];
+    if (i >= kAhead) find(i - kAhead);
   }
-  for (size_t k = 0; k < long_count; ++k) {
-    Record& record = records[long_ones[k]];
-    record.hash = hash_long(text.substr(record.begin, record.length));
-    long_cache.prefetch(record.hash);
+  for (size_t i = ends.size() - std::min(ends.size(), kAhead); i < ends.size(); ++i) find(i);
+  const std::span<const uint16_t> found_not = std::span(missing).first(count);
+  for (const size_t i : found_not) {
+    Record& record = records[i];
+    if (record.length > PretokenKey::kLongest) {
+      record.hash = hash_long(text.substr(record.begin, record.length));
+      long_cache.prefetch(record.hash);
+    } else {
+      tables.wholes.narrow.prefetch(record.hash);
+    }
   }
-  for (size_t k = 0; k < long_count; ++k) long_cache.prefetch_record(records[long_ones[k]].hash);
+  for (const size_t i : found_not) {
+    if (records[i].length > PretokenKey::kLongest) long_cache.prefetch_record(records[i].hash);
+  }
+  return found_not;
 }
 
 size_t ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash, uint32_t* ids) {

@@ -17,6 +17,7 @@ class PieceTable {
   PieceTable(size_t short_pieces, size_t long_pieces) : short_(short_pieces), long_(long_pieces), records_(1, '\0') {}
   void add(std::string_view text, uint64_t hash, int32_t id);
 
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&short_[hash]); }  // for a piece as short as a PretokenKey
   // The id of a piece; -1: none. `hash` is hash_text(text).
   int32_t find(std::string_view text, uint64_t hash) const;
 

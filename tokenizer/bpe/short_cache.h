@@ -2,6 +2,8 @@
 // a full table replaces entries. A search ends after a fixed number of lines, so hostile text cannot make it slow.
 #pragma once
 
+#include <immintrin.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -37,12 +39,15 @@ class ShortCache {
 
   // The value of `key` in the first line of its search, or zero if it is not there.
   Value find_first(PretokenKey key, uint64_t hash) const {
+    const __m128i wanted = _mm_set_epi64x(static_cast<int64_t>(key.high), static_cast<int64_t>(key.low));
     const Line& line = lines_[hash & mask_];
-    const Entry& a = line.entries[0];
-    const Entry& b = line.entries[1];
-    const uint64_t is_a = -static_cast<uint64_t>(((a.key.low ^ key.low) | (a.key.high ^ key.high)) == 0);
-    const uint64_t is_b = -static_cast<uint64_t>(((b.key.low ^ key.low) | (b.key.high ^ key.high)) == 0);
-    return {(a.value.low & is_a) | (b.value.low & is_b), (a.value.high & is_a) | (b.value.high & is_b)};
+    const auto value_if_wanted = [&](const Entry& entry) {
+      const __m128i halves = _mm_cmpeq_epi64(_mm_load_si128(reinterpret_cast<const __m128i*>(&entry.key)), wanted);
+      const __m128i both = _mm_and_si128(halves, _mm_shuffle_epi32(halves, 0x4E));
+      return _mm_and_si128(both, _mm_load_si128(reinterpret_cast<const __m128i*>(&entry.value)));
+    };
+    const __m128i found = _mm_or_si128(value_if_wanted(line.entries[0]), value_if_wanted(line.entries[1]));
+    return {static_cast<uint64_t>(_mm_cvtsi128_si64(found)), static_cast<uint64_t>(_mm_extract_epi64(found, 1))};
   }
   Value find(PretokenKey key, uint64_t hash) const;  // in all lines
 
