@@ -146,11 +146,11 @@ class MdsSamples {
 void MdsSamples::find_samples(size_t s) {
   const MdsShard& shard = shards_[s];
   const auto refuse = [&](const std::string& what) { fail(Kind::kData, str(bytes_.path(s), " is damaged: ", what)); };
-  std::vector<uint32_t> table(static_cast<size_t>(shard.samples) + 2);
-  const int64_t table_bytes = std::ssize(table) * 4;
+  const int64_t table_bytes = (shard.samples + 2) * 4;
   if (table_bytes > shard.raw.bytes) {
     refuse(str(shard.raw.bytes, " bytes cannot hold the offsets of ", shard.samples, " samples"));
   }
+  std::vector<uint32_t> table(static_cast<size_t>(shard.samples) + 2);
   bytes_.read(s, 0, std::as_writable_bytes(std::span(table)));
   if (table[0] != static_cast<uint64_t>(shard.samples)) {
     refuse(str("it has ", table[0], " samples; index.json says ", shard.samples));

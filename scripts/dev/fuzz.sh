@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of foreign files: builds libFuzzer's program with clang and the address and undefined behaviour
-# sanitizers, and runs each target on its corpus. Prints executions and coverage. An input that breaks a reader is kept
-# in build-fuzz/, and the exit code is 1.
+# sanitizers, and runs each target on its corpus, as many at once as there are processors. Prints executions and
+# coverage. An input that breaks a reader is kept in build-fuzz/, and the exit code is 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -27,18 +27,26 @@ cmake --build build-fuzz --target fuzz_readers
 program=build-fuzz/tests/fuzz/fuzz_readers
 if [[ $# -gt 1 ]]; then targets=("${@:2}"); else mapfile -t targets < <("$program"); fi
 
-failed=0
-for target in "${targets[@]}"; do
-  found=build-fuzz/corpus/$target
+fuzz_one() { # fuzz_one TARGET
+  local target=$1 found=build-fuzz/corpus/$1 log=build-fuzz/$1.log kept=() result=passed runs coverage
   mkdir -p "$found"
-  kept=()
   [[ ! -d tests/fuzz/corpus/$target ]] || kept=("tests/fuzz/corpus/$target")
-  result=passed
   TOKAMAK_FUZZ=$target "$program" -max_total_time="$seconds" -max_len=1048576 -timeout=20 -rss_limit_mb=3072 \
-    -print_final_stats=1 -artifact_prefix="build-fuzz/$target-" "$found" "${kept[@]}" >"build-fuzz/$target.log" 2>&1 || result=FAILED
-  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build-fuzz/$target.log")
-  coverage=$(grep -oE 'cov: [0-9]+ ft: [0-9]+' "build-fuzz/$target.log" | tail -n 1) || true
-  printf '%-14s %12s executions  %-24s %s\n' "$target" "${runs:-?}" "${coverage:-}" "$result"
-  [[ $result == passed ]] || { failed=1 && tail -n 25 "build-fuzz/$target.log"; }
+    -print_final_stats=1 -artifact_prefix="build-fuzz/$target-" "$found" "${kept[@]}" >"$log" 2>&1 || result=FAILED
+  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  coverage=$(grep -oE 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -n 1) || true
+  printf '%-18s %12s executions  %-24s %s\n' "$target" "${runs:-?}" "${coverage:-}" "$result"
+  [[ $result == passed ]] || { tail -n 25 "$log" && return 1; }
+}
+
+failed=0 running=0
+for target in "${targets[@]}"; do # one for each processor
+  if ((running == $(nproc))); then
+    wait -n || failed=1
+    running=$((running - 1))
+  fi
+  fuzz_one "$target" &
+  running=$((running + 1))
 done
+for (( ; running > 0; --running)); do wait -n || failed=1; done
 exit $failed

@@ -42,6 +42,7 @@ TEST_CASE("lines are whole wherever the blocks of reading end") {
 TEST_CASE("UTF-8 has no overlong forms, no surrogates and nothing above U+10FFFF") {
   for (const char* valid : {"", "a", "\xC2\x80", "\xE2\x96\x81", "\xED\x9F\xBF", "\xF4\x8F\xBF\xBF"})
     CHECK(is_valid_utf8(valid));
+  CHECK(is_valid_utf8(std::string_view()));  // at a null pointer
   for (const char* bad : {"\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x96", "\xFF"}) {
     CHECK_FALSE(is_valid_utf8(bad));
     CHECK(decode_utf8(bad).length == 1);

@@ -156,6 +156,32 @@ std::string numpy_sample() {
   return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + "12345678";
 }
 
+// Samples of columns str and ndarray:uint16: three tokens, and none.
+std::string mds_sample() {
+  const std::string first = packed_values<uint32_t>({2, 8}) + "id" + std::string("\x04\x03", 2) + "aabbcc";
+  const std::string second = packed_values<uint32_t>({0, 2}) + std::string("\x04\x00", 2);
+  const auto begin = static_cast<uint32_t>(4 * sizeof(uint32_t)), middle = static_cast<uint32_t>(begin + first.size());
+  return packed_values<uint32_t>({2, begin, middle, static_cast<uint32_t>(middle + second.size())}) + first + second;
+}
+
+// Two members of one stored block each, with the name of the file in the first, and padding.
+std::string gzip_sample() {
+  const std::string begin("\x1f\x8b\x08\x08\0\0\0\0\0\x03x\0", 12), next("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10);
+  const std::string block(
+      "\x01\x03\0\xfc\xff"
+      "abc",
+      8),
+      end("\xc2\x41\x24\x35\x03\0\0\0", 8);
+  return begin + block + end + next + block + end + std::string(2, '\0');
+}
+
+std::string zstd_frame(std::string_view bytes) {
+  const auto size = static_cast<char>(bytes.size());
+  const auto block = static_cast<uint32_t>(bytes.size() << 3 | 1);
+  std::string frame = std::string("\x28\xb5\x2f\xfd\x20", 5) + size + packed_values<uint32_t>({block}).substr(0, 3);
+  return frame.append(bytes);
+}
+
 std::string document_rows_sample() { return "0,5,id,source.json.gz,1\n5,5,id2,source,2\n5,12,,,\n"; }
 
 // Checksums of a .bin of 10 bytes in blocks of 4 and an .idx of 5 in blocks of 8. targets.cc adds the checksum at the

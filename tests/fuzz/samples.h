@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace tokamak::fuzz {
 
@@ -18,6 +19,9 @@ std::string datatrove_sample();
 std::string datatrove_metadata_sample();
 std::string llmc_sample();
 std::string numpy_sample();
+std::string mds_sample();  // a shard, raw
+std::string gzip_sample();
+std::string zstd_frame(std::string_view bytes);  // of one block that is not compressed, of less than 256 bytes
 std::string document_rows_sample();
 std::string sums_sample();
 std::string dataset_sample();

@@ -1,15 +1,11 @@
-// Longer than 400 lines because it is the one list of the parsers that read foreign bytes.
 #include "fuzz/targets.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <vector>
 
-#include "base/error.h"
 #include "base/hash.h"
 #include "base/printable.h"
 #include "base/utf8.h"
@@ -22,15 +18,12 @@
 #include "data/block_sums.h"
 #include "data/index_format.h"
 #include "data/manifest.h"
-#include "data/stores/datatrove.h"
-#include "data/stores/llmc.h"
-#include "data/stores/megatron.h"
-#include "data/stores/olmo.h"
 #include "eval/python_text.h"
 #include "eval/questions.h"
 #include "formats/json.h"
 #include "formats/safetensors_header.h"
 #include "formats/safetensors_index.h"
+#include "fuzz/judge.h"
 #include "fuzz/samples.h"
 #include "interop/hf_config.h"
 #include "monitor/jsonl.h"
@@ -48,51 +41,6 @@
 namespace tokamak::fuzz {
 
 namespace {
-
-template <class Read>
-Verdict judge(Kind kind, const Read& read) {
-  try {
-    read();
-    return Verdict::kAccepted;
-  } catch (const Error& error) {
-    require(error.kind() == kind);
-    const std::string_view what = error.what();
-    require(what.find("the file") != std::string_view::npos ||
-            what.find("errors in the config") != std::string_view::npos);
-    return Verdict::kRefused;
-  }
-}
-
-// A directory that ends in "the file", for readers that take a path; gone with the process.
-class Place {
- public:
-  Place() : top_(in_memory() / ("tokamak-fuzz-" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(path());
-  }
-  ~Place() {
-    std::error_code ignored;
-    std::filesystem::remove_all(top_, ignored);
-  }
-  std::string path() const { return (top_ / "the file").string(); }
-
- private:
-  static std::filesystem::path in_memory() {
-    const std::filesystem::path memory = "/dev/shm";
-    return std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
-  }
-  std::filesystem::path top_;
-};
-
-std::string directory() {
-  static const Place place;
-  return place.path();
-}
-
-std::string put(const char* name, std::string_view bytes) {
-  const std::string path = directory() + "/" + name;
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return path;
-}
 
 bool is_clean(const std::string& text) { return printable(text, text.size()) == text; }
 
@@ -191,75 +139,6 @@ Verdict index_header(std::string_view bytes) {
   });
 }
 
-// Every part of a store that opens, and every start of a document, lies in the store.
-void walk(const TokenStore& store) {
-  std::vector<int32_t> starts;
-  store.document_starts(0, store.tokens(), 0, starts);
-  for (const int32_t start : starts) require(start >= 0 && start < store.tokens());
-  int64_t parts = 0;
-  store.for_each_part([&](const DocumentPart& part) {
-    require(part.first >= 0 && part.tokens >= 0 && part.first + part.tokens <= store.tokens() && ++parts < 1000000);
-  });
-}
-
-Verdict megatron(std::string_view bytes) {
-  put("part.bin", std::string(16, '\1'));
-  put("part.idx", bytes);
-  const auto read = [](SequenceOrder order) {
-    return judge(Kind::kData, [&] {
-      FilePool pool;
-      walk(MegatronStore(directory() + "/part", order, pool));
-    });
-  };
-  const Verdict any = read(SequenceOrder::kAny);
-  const Verdict contiguous = read(SequenceOrder::kContiguous);
-  require(any == Verdict::kAccepted || contiguous == Verdict::kRefused);
-  return contiguous;
-}
-
-Verdict datatrove(std::string_view bytes) {
-  put("x.ds", std::string(16, '\1'));
-  put("x.ds.index", bytes);
-  return judge(Kind::kData, [] {
-    FilePool pool;
-    walk(*open_datatrove(directory() + "/x.ds", TokenElement::kAuto, -1, pool));
-  });
-}
-
-Verdict datatrove_metadata(std::string_view text) {
-  return judge(Kind::kData, [&] {
-    const DatatroveMetadata read = parse_datatrove_metadata(text, "the file");
-    require((read.token_bytes == 2 || read.token_bytes == 4) && read.tokens >= 0);
-  });
-}
-
-Verdict llmc(std::string_view bytes) {
-  put("x.bin", bytes);
-  return judge(Kind::kData, [] {
-    FilePool pool;
-    walk(*open_llmc(directory() + "/x.bin", 1, pool));
-  });
-}
-
-Verdict numpy(std::string_view bytes) {
-  put("x.npy", bytes);
-  return judge(Kind::kData, [] {
-    FilePool pool;
-    walk(*open_olmo(directory() + "/x.npy", TokenElement::kAuto, 1, pool));
-  });
-}
-
-Verdict document_rows(std::string_view text) {
-  return judge(Kind::kData, [&] {
-    int64_t end = 0;
-    std::vector<int64_t> starts;
-    for (const std::string& row : split(text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0)), '\n')) {
-      parse_document_row(row, 12, "the file", end, starts);
-    }
-    require(end <= 12 && std::is_sorted(starts.begin(), starts.end()) && starts[0] == 0);
-  });
-}
-
 // With a checksum that fits, or nothing behind it would be reached.
 Verdict sums(std::string_view bytes) {
   const uint64_t own = xxh3_64(std::as_bytes(std::span(bytes)));
@@ -339,10 +218,6 @@ Verdict machine(std::string_view bytes) {
   return judge(Kind::kConfig, [&] { static_cast<void>(read_machine(put("machine.json", bytes))); });
 }
 
-Verdict text(std::string_view bytes) {
-  return judge(Kind::kData, [&] { JsonDocument(bytes, {"the file"}, JsonRules::kLenient)["text"].text(); });
-}
-
 template <EvalKind kKind>
 Verdict questions(std::string_view bytes) {
   return judge(Kind::kData, [&] {
@@ -400,12 +275,6 @@ constexpr Target kTargets[] = {
     {"stream_decoder", stream_decoder, [] { return std::string("a\xC3\xA9 \xF0\x9F\x98\x80, \xE4\xB8\xAD"); }, 20000,
      0.9, true},
     {"index_header", index_header, index_header_sample, 20000},
-    {"megatron", megatron, megatron_sample},
-    {"datatrove", datatrove, datatrove_sample},
-    {"datatrove_metadata", datatrove_metadata, datatrove_metadata_sample, 20000, 0.6},
-    {"llmc", llmc, llmc_sample, 1000, 0.6},
-    {"numpy", numpy, numpy_sample},
-    {"document_rows", document_rows, document_rows_sample, 20000, 0.6},
     {"sums", sums, sums_sample},
     {"dataset", dataset, dataset_sample},
     {"checkpoint", checkpoint, checkpoint_sample},
@@ -415,7 +284,6 @@ constexpr Target kTargets[] = {
     {"status", status, status_sample},
     {"hang", hang, hang_sample, 1000, 0.7},
     {"machine", machine, machine_sample},
-    {"text", text, text_sample},
     {"hello", hello, hello_sample},
     {"heartbeat", heartbeat, heartbeat_sample},
     {"hellaswag", questions<EvalKind::kHellaSwag>, [] { return questions_line(hellaswag_sample); }},
@@ -427,12 +295,19 @@ constexpr Target kTargets[] = {
 
 }  // namespace
 
-std::span<const Target> targets() { return kTargets; }
+std::span<const Target> targets() {
+  static const std::vector<Target> all = [] {
+    std::vector<Target> joined(std::begin(kTargets), std::end(kTargets));
+    for (const std::span<const Target> more : {data_targets(), scan_targets()})
+      joined.insert(joined.end(), more.begin(), more.end());
+    return joined;
+  }();
+  return all;
+}
 
 const Target* find_target(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& t) { return t.name == name; });
-  return found == std::end(kTargets) ? nullptr : found;
+  const auto found = std::find_if(targets().begin(), targets().end(), [&](const Target& t) { return t.name == name; });
+  return found == targets().end() ? nullptr : &*found;
 }
 
 }  // namespace tokamak::fuzz

@@ -26,6 +26,8 @@ struct Target {
 };
 
 std::span<const Target> targets();
+std::span<const Target> data_targets();            // a part of targets(): shards and texts
+std::span<const Target> scan_targets();            // a part of targets(): text into pretokens
 const Target* find_target(std::string_view name);  // nullptr: there is none
 
 }  // namespace tokamak::fuzz

@@ -139,6 +139,20 @@ TEST_CASE("tekken's control tokens are never found in text") {
   CHECK(tokenizer->decode(std::vector<int32_t>{1, 20 + 257, 2}) == "abab");
 }
 
+TEST_CASE("a small tekken.json does not ask for gigabytes of control tokens") {
+  const TempDir dir;
+  std::string text = tekken_json({"ab"});
+  const auto put = [&](const std::string& key, int64_t from, int64_t to) {
+    const std::string old = str('"', key, "\":", from, ",");
+    REQUIRE(text.find(old) != std::string::npos);
+    text.replace(text.find(old), old.size(), str('"', key, "\":", to, ","));
+  };
+  put("default_num_special_tokens", 20, 16'000'000);
+  put("default_vocab_size", 277, 16'000'257);
+  write(dir, "tekken.json", text);
+  CHECK_THROWS_WITH(load_tokenizer(dir.file("tekken.json")), Contains("default_num_special_tokens"));
+}
+
 TEST_CASE("a file that is no tokenizer is refused by name") {
   const TempDir dir;
   for (const char* text : {R"({"a": 1})", "{}", "{", R"({"model": {}})", R"({"model": {"vocab": {}, "merges": []}})"}) {

@@ -24,6 +24,7 @@ std::string nfkc(std::string_view text) {
 TEST_CASE("NFC is that of Unicode 9.0") {
   CHECK(nfc("e\u0301 e\u0300\u0301") == "\u00E9 \u00E8\u0301");
   CHECK(nfc("a\u0301\u0316") == "\u00E1\u0316");
+  CHECK(nfc("q\u0301\u0316") == "q\u0316\u0301");
   CHECK(nfc("a\u0316\u0301") == "\u00E1\u0316");
   CHECK(nfc("a\u07FD\u0301") == "a\u07FD\u0301");                // U+07FD is a mark since Unicode 11
   CHECK(nfc("\U00011935\U00011930") == "\U00011935\U00011930");  // composes since Unicode 13

@@ -28,6 +28,25 @@ DEEPSEEK = [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
             "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|"
             "\\s*[\r\n]+|\\s+(?!\\S)|\\s+"]
 
+# Letters with case, as llama.cpp lists them.
+BICAMERAL = (
+    "A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF\u0370-\u0373\u0376\u0377"
+    "\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F\u0531-\u0556"
+    "\u10A0-\u10C5\u13A0-\u13F5\u13F8-\u13FD\u1C90-\u1CBA\u1CBD-\u1CBF\u1D00-\u1D2B\u1D6B-\u1D77\u1D79-\u1D9A\u1E00-\u1F15"
+    "\u1F18-\u1F1D\u1F20-\u1F45\u1F48-\u1F4D\u1F50-\u1F57\u1F59\u1F5B\u1F5D\u1F5F-\u1F7D\u1F80-\u1FB4\u1FB6-\u1FBC\u1FBE"
+    "\u1FC2-\u1FC4\u1FC6-\u1FCC\u1FD0-\u1FD3\u1FD6-\u1FDB\u1FE0-\u1FEC\u1FF2-\u1FF4\u1FF6-\u1FFC\u2102\u2107\u210A-\u2113"
+    "\u2115\u2119-\u211D\u2124\u2126\u2128\u212A-\u212D\u212F-\u2134\u2139\u213C-\u213F\u2145-\u2149\u214E\u2183\u2184"
+    "\u2C00-\u2C7B\u2C7E-\u2CE4\u2CEB-\u2CEE\u2CF2\u2CF3\uA640-\uA66D\uA680-\uA69B\uA722-\uA76F\uA771-\uA787\uA78B-\uA78E"
+    "\uAB70-\uABBF\uFB00-\uFB06\uFB13-\uFB17\uFF21-\uFF3A\uFF41-\uFF5A\U00010400-\U0001044F\U000104B0-\U000104D3"
+    "\U000104D8-\U000104FB\U00010C80-\U00010CB2\U00010CC0-\U00010CF2\U000118A0-\U000118DF\U0001E900-\U0001E943"
+)
+# The tokenizer.json of DeepSeek LLM and DeepSeek V2; then come Digits and ByteLevel.
+DEEPSEEK_LLM = ["[\r\n]", r"\s?[" + BICAMERAL + "]+", r"\s?[!-/:-~！-／：-～‘-‟　-。]+", r"\s+$", "[一-龥ࠀ-一가-퟿]+"]
+WITHOUT_HAN = r"&&[^\p{Han}]]"
+# tokenization_kimi.py of Kimi K2.
+KIMI = r"[\p{Han}]+|" + (O200K.replace("[\\r\\n/]*", "[\\r\\n]*").replace(UPPER, UPPER[:-1] + WITHOUT_HAN)
+                         .replace(LOWER, LOWER[:-1] + WITHOUT_HAN))
+
 
 def byte_characters():
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -127,6 +146,8 @@ def trained_styles():
     yield "smollm", trained(sequence([pre_tokenizers.Digits(individual_digits=True), byte_level()]), level)
     yield "digits and prefix", trained(sequence([pre_tokenizers.Digits(), byte_level(add_prefix_space=True)]), level)
     yield "deepseek v3", trained(sequence([*map(split, DEEPSEEK), plain]), level, flagged=FLAGGED)
+    yield "deepseek llm", trained(sequence([*map(split, DEEPSEEK_LLM), pre_tokenizers.Digits(individual_digits=True), plain]), level)
+    yield "kimi", trained(sequence([split(KIMI), plain]), level, size=500)
     yield "o200k", trained(sequence([split(O200K), plain]), level, flagged=FLAGGED)
     yield "nfc and flags", trained(sequence([split(QWEN2), plain]), level, normalizers.NFC(), FLAGGED)
     yield "missing bytes", trained(byte_level(), level, alphabet=False, unk_token="<|endoftext|>", flagged=FLAGGED[:3])

@@ -88,10 +88,11 @@ def save(value, directory, name="tokenizer.json"):
 
 
 def check_published():
-    """Llama 3, Llama 4 and Qwen from their tiktoken files and as a tokenizer.json; Mistral's tekken."""
+    """Llama 3, Llama 4 and Qwen from their tiktoken files and as a tokenizer.json; Mistral's tekken. No package has Kimi's
+    file: its preset reads that of Llama 3."""
     most = Run.most
     for name, source, pattern, nfc in (("llama3", styles.LLAMA3, styles.CL100K, False), ("llama4", styles.LLAMA4, styles.O200K, False),
-                                       ("qwen", styles.QWEN, styles.QWEN2, True)):
+                                       ("qwen", styles.QWEN, styles.QWEN2, True), ("kimi", styles.LLAMA3, styles.KIMI, False)):
         with tempfile.TemporaryDirectory() as directory:
             tiktoken = Path(directory) / "ranks"
             tiktoken.write_bytes(b"\n".join(source.read_bytes().splitlines()[:most]) + b"\n")

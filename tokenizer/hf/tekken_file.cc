@@ -18,6 +18,7 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kLargestTekkenVocab = int64_t{1} << 24;
+constexpr int64_t kMostControlTokens = 1 << 16;  // they need no place in the file, but memory
 
 // The control tokens of files up to version 7, which do not list them (mistral_common, Tekkenizer).
 constexpr std::array<const char*, 20> kTekkenTokens = {"<unk>",
@@ -143,7 +144,7 @@ TokenizerSpec parse_tekken(std::string_view text, const std::string& path) {
   TokenizerSpec spec;
   spec.path = path;
   spec.format = "tekken";
-  const int64_t specials = config["default_num_special_tokens"].whole(0, kLargestTekkenVocab);
+  const int64_t specials = config["default_num_special_tokens"].whole(0, kMostControlTokens);
   const int64_t size = config["default_vocab_size"].whole(specials + 1, kLargestTekkenVocab);
   if (size - specials > std::ssize(pieces)) {
     config["default_vocab_size"].refuse(

@@ -12,7 +12,6 @@
 #include "base/strings.h"
 #include "tokenizer/hf/byte_map.h"
 #include "tokenizer/hf/tiktoken_presets.h"
-#include "tokenizer/scan/scanner.h"
 
 namespace tokamak {
 
@@ -153,7 +152,7 @@ TokenizerSpec parse_tiktoken(std::string_view text, const std::string& path, con
   spec.format = "tiktoken";
   spec.preset = preset;
   spec.model = byte_level_model(pieces, path);
-  set_byte_level_steps(pattern_named(known.pattern), spec);
+  set_byte_level_steps(known.pattern, spec);
   if (known.nfc) spec.normalizer.push_back({});
   for (const auto& [content, offset] : known.special_tokens) {
     AddedToken token;

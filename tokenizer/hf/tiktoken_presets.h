@@ -10,7 +10,7 @@
 namespace tokamak {
 
 struct TiktokenPreset {
-  std::string_view pattern;                                     // a name for pattern_named()
+  std::string_view pattern;                                     // a regular expression
   bool nfc = false;                                             // its own tokenizer normalizes text first
   int64_t first_special = -1;                                   // id of offset 0; -1: the number behind the last rank
   std::vector<std::pair<std::string, int64_t>> special_tokens;  // content, offset
