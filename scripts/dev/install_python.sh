@@ -27,8 +27,8 @@ if [[ ! -e $home/complete ]]; then
   options=(-q --disable-pip-version-check --no-cache-dir --no-compile)
   [[ $name == interop ]] || options+=(--no-deps) # they are listed, and some packages are here for their data alone
   "$home/bin/python3" -m pip install "${options[@]}" -r "$requirements" >&2
-  # Compiles the tests' imports to bytecode once, instead of in each test.
-  [[ $name != interop ]] || "$home/bin/python3" -c 'import gguf, lm_eval.models.huggingface, lm_eval.tasks, sentencepiece, torch
+  # Compiles the tests' imports to bytecode once, instead of in each test; the caller may have forbidden it.
+  [[ $name != interop ]] || PYTHONDONTWRITEBYTECODE='' "$home/bin/python3" -c 'import gguf, lm_eval.models.huggingface, lm_eval.tasks, sentencepiece, torch
 from transformers import AutoTokenizer, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM' >&2
   touch "$home/complete"
 fi

@@ -1,5 +1,6 @@
 """enter_python(packages) re-executes a test in TOKAMAK_PYTHON, a Python with the packages of
-scripts/dev/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped."""
+scripts/dev/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped. There Python may
+write bytecode, also where the caller forbids it: an import of transformers takes three times as long without."""
 import os
 import subprocess
 import sys
@@ -26,4 +27,4 @@ def enter_python(packages):
     if problem:
         print(f"SKIPPED: {python} has not all of scripts/dev/requirements-interop.txt: {problem}")
         sys.exit(77)
-    os.execve(python, [python, *sys.argv], dict(os.environ, TOKAMAK_PYTHON_ENTERED=python))
+    os.execve(python, [python, *sys.argv], dict(os.environ, TOKAMAK_PYTHON_ENTERED=python, PYTHONDONTWRITEBYTECODE=""))

@@ -45,19 +45,20 @@ TEST_CASE("random byte-level models encode random text as the definition says, w
   std::mt19937_64 random(5);
   for (int m = 0; m < 200; ++m) {
     const ByteBpeModel model = random_bpe_model(random);
+    const NaiveBpe naive(model);
     const ByteBpe bpe(model, "test");
     ByteBpeEncoder encoder(bpe, {.short_entries = int64_t{2} << random() % 4 * 3,
                                  .long_bytes = static_cast<int64_t>(random() % 3 * 20000)});
     for (int t = 0; t < 12; ++t) {
       const std::string text = random_bpe_text(random, random() % (t % 4 == 0 ? 1000 : 60));
       std::vector<int32_t> ids = {-7};
-      std::vector<int32_t> expected = encode_naively(model, text);
+      std::vector<int32_t> expected = naive.encode(text);
       expected.insert(expected.begin(), -7);
       encoder.encode(text, SpaceScanner(), ids);
       if (ids != expected) FAIL("model " << m << " encodes differently: " << printable(text, 2000));
       ids.clear();
       encoder.encode_pretoken(text, ids);
-      if (ids != merge_naively(model, text)) FAIL("model " << m << " merges differently: " << printable(text, 2000));
+      if (ids != naive.merge(text)) FAIL("model " << m << " merges differently: " << printable(text, 2000));
     }
   }
 }
@@ -67,7 +68,7 @@ TEST_CASE("two threads encode with one byte-level model") {
   const ByteBpeModel model = random_bpe_model(random);
   const ByteBpe bpe(model, "test");
   const std::string text = random_bpe_text(random, 3000);
-  const std::vector<int32_t> expected = encode_naively(model, text);
+  const std::vector<int32_t> expected = NaiveBpe(model).encode(text);
   std::vector<std::vector<int32_t>> ids(2);
   std::vector<std::thread> threads;
   for (std::vector<int32_t>& mine : ids) {
@@ -82,6 +83,7 @@ TEST_CASE("a pretoken of any bytes is merged as the definition says") {
   std::mt19937_64 random(6);
   for (int m = 0; m < 40; ++m) {
     const ByteBpeModel model = random_bpe_model(random);
+    const NaiveBpe naive(model);
     const ByteBpe bpe(model, "test");
     ByteBpeEncoder encoder(bpe);
     for (int t = 0; t < 20; ++t) {
@@ -91,7 +93,7 @@ TEST_CASE("a pretoken of any bytes is merged as the definition says") {
       }
       std::vector<int32_t> ids;
       encoder.encode_pretoken(text, ids);
-      if (ids != merge_naively(model, text)) FAIL("model " << m << " merges differently: " << printable(text, 2000));
+      if (ids != naive.merge(text)) FAIL("model " << m << " merges differently: " << printable(text, 2000));
     }
   }
 }
@@ -112,12 +114,13 @@ TEST_CASE("a chunk of long pretokens, and then of short ones, may have one id pe
 
 TEST_CASE("a run of one byte, of any length, merges from the left") {
   const ByteBpeModel model = model_of({{"a", "a"}, {"aa", "aa"}, {"aa", "a"}, {"aaaa", "aaaa"}});
+  const NaiveBpe naive(model);
   const ByteBpe bpe(model, "test");
   ByteBpeEncoder encoder(bpe);
   for (size_t length = 0; length < 140; ++length) {
     std::vector<int32_t> ids;
     encoder.encode_pretoken(std::string(length, 'a'), ids);
-    if (ids != merge_naively(model, std::string(length, 'a'))) FAIL(length << " times a");
+    if (ids != naive.merge(std::string(length, 'a'))) FAIL(length << " times a");
   }
 }
 

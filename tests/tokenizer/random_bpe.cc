@@ -1,9 +1,7 @@
 #include "random_bpe.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 
 namespace tokamak {
@@ -86,30 +84,34 @@ std::string random_bpe_text(std::mt19937_64& random, uint64_t length) {
   return text;
 }
 
-std::vector<int32_t> merge_naively(const ByteBpeModel& model, std::string_view pretoken) {
-  if (model.whole_pieces && !pretoken.empty()) {
-    const auto whole = std::find(model.pieces.begin(), model.pieces.end(), pretoken);
-    if (whole != model.pieces.end()) return {static_cast<int32_t>(whole - model.pieces.begin())};
+NaiveBpe::NaiveBpe(const ByteBpeModel& model) : whole_pieces_(model.whole_pieces) {
+  for (size_t id = 0; id < model.pieces.size(); ++id) ids_.emplace(model.pieces[id], static_cast<int32_t>(id));
+  for (const BpeMerge& merge : model.merges) merges_[{merge.left, merge.right}] = merge;
+}
+
+std::vector<int32_t> NaiveBpe::merge(std::string_view pretoken) const {
+  if (whole_pieces_ && !pretoken.empty()) {
+    const auto whole = ids_.find(pretoken);
+    if (whole != ids_.end()) return {whole->second};
   }
-  std::map<std::pair<int32_t, int32_t>, BpeMerge> merges;
-  for (const BpeMerge& merge : model.merges) merges[{merge.left, merge.right}] = merge;
   std::vector<int32_t> ids;
-  for (const char byte : pretoken) {
-    ids.push_back(static_cast<int32_t>(std::find(model.pieces.begin(), model.pieces.end(), std::string(1, byte)) -
-                                       model.pieces.begin()));
-  }
+  for (const char byte : pretoken) ids.push_back(ids_.find(std::string_view(&byte, 1))->second);
+  constexpr uint32_t kNone = UINT32_MAX;
+  const auto rank_at = [&](size_t i) {
+    const auto merge = merges_.find({ids[i], ids[i + 1]});
+    return merge == merges_.end() ? kNone : merge->second.rank;
+  };
+  std::vector<uint32_t> ranks;  // of each pair of neighbours
+  for (size_t i = 0; i + 1 < ids.size(); ++i) ranks.push_back(rank_at(i));
   for (;;) {
-    std::optional<BpeMerge> best;
-    size_t best_at = 0;
-    for (size_t i = 0; i + 1 < ids.size(); ++i) {
-      const auto merge = merges.find({ids[i], ids[i + 1]});
-      if (merge == merges.end() || (best && merge->second.rank >= best->rank)) continue;
-      best = merge->second;
-      best_at = i;
-    }
-    if (!best) return ids;
-    ids[best_at] = best->result;
-    ids.erase(ids.begin() + static_cast<int64_t>(best_at) + 1);
+    const auto best = std::min_element(ranks.begin(), ranks.end());  // the leftmost of equals
+    if (best == ranks.end() || *best == kNone) return ids;
+    const auto at = static_cast<size_t>(best - ranks.begin());
+    ids[at] = merges_.at({ids[at], ids[at + 1]}).result;
+    ids.erase(ids.begin() + static_cast<int64_t>(at) + 1);
+    ranks.erase(best);
+    if (at > 0) ranks[at - 1] = rank_at(at - 1);
+    if (at < ranks.size()) ranks[at] = rank_at(at);
   }
 }
 
@@ -122,12 +124,12 @@ size_t SpaceScanner::scan(std::string_view text, size_t at, std::span<uint32_t> 
   return count;
 }
 
-std::vector<int32_t> encode_naively(const ByteBpeModel& model, std::string_view text) {
+std::vector<int32_t> NaiveBpe::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   for (size_t at = 0; at < text.size();) {
     uint32_t end = 0;
     SpaceScanner().scan(text, at, {&end, 1});
-    const std::vector<int32_t> merged = merge_naively(model, text.substr(at, end - at));
+    const std::vector<int32_t> merged = merge(text.substr(at, end - at));
     ids.insert(ids.end(), merged.begin(), merged.end());
     at = end;
   }

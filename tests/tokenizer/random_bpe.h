@@ -1,6 +1,7 @@
 // Byte-level BPE models and texts made at random, and the definition of merging, written as plainly as possible.
 #pragma once
 
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,14 +17,24 @@ ByteBpeModel random_bpe_model(std::mt19937_64& random);
 // Valid UTF-8 of about `length` characters, most of which are in the pieces of random_bpe_model.
 std::string random_bpe_text(std::mt19937_64& random, uint64_t length);
 
-std::vector<int32_t> merge_naively(const ByteBpeModel& model, std::string_view pretoken);
-
 // Cuts before each space.
 class SpaceScanner final : public Scanner {
  public:
   size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const override;
 };
 
-std::vector<int32_t> encode_naively(const ByteBpeModel& model, std::string_view text);  // cut by a SpaceScanner
+// The definition: of all pairs of neighbours that may merge, the one of the lowest rank does, the leftmost of equals.
+class NaiveBpe {
+ public:
+  explicit NaiveBpe(const ByteBpeModel& model);
+
+  std::vector<int32_t> merge(std::string_view pretoken) const;
+  std::vector<int32_t> encode(std::string_view text) const;  // cut by a SpaceScanner
+
+ private:
+  bool whole_pieces_;
+  std::map<std::string, int32_t, std::less<>> ids_;
+  std::map<std::pair<int32_t, int32_t>, BpeMerge> merges_;
+};
 
 }  // namespace tokamak
