@@ -1,5 +1,7 @@
 """enter_python(packages) re-executes a test in TOKAMAK_PYTHON, a Python with the packages of
-scripts/dev/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped."""
+scripts/dev/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped.
+enter_python_with_shards() adds the packages of TOKAMAK_SHARDS_PYTHON, that is of scripts/dev/requirements-shards.txt,
+which bring no torch and no numpy."""
 import os
 import subprocess
 import sys
@@ -27,3 +29,15 @@ def enter_python(packages):
         print(f"SKIPPED: {python} has not all of scripts/dev/requirements-interop.txt: {problem}")
         sys.exit(77)
     os.execve(python, [python, *sys.argv], dict(os.environ, TOKAMAK_PYTHON_ENTERED=python))
+
+
+def enter_python_with_shards():
+    """As enter_python, for torch, numpy and those packages."""
+    python = os.environ.get("TOKAMAK_SHARDS_PYTHON")
+    if not python:
+        print("SKIPPED: TOKAMAK_SHARDS_PYTHON is not set; it names a Python with scripts/dev/requirements-shards.txt")
+        sys.exit(77)
+    enter_python(["torch", "numpy"])
+    found = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], text=True,
+                           stdout=subprocess.PIPE, check=True)
+    sys.path.append(found.stdout.strip())

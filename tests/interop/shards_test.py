@@ -3,26 +3,12 @@ code of its Python writer and reader: shards_test.py [case]. TOKAMAK_SHARDS_PYTH
 scripts/dev/requirements-shards.txt; torch and numpy are those of TOKAMAK_PYTHON."""
 import os
 import random
-import subprocess
 import sys
 import warnings
 
-from other_python import enter_python
+from other_python import enter_python_with_shards
 
-
-def enter_with_shards():
-    """Returns with the packages importable, or exits with 77."""
-    python = os.environ.get("TOKAMAK_SHARDS_PYTHON")
-    if not python:
-        print("SKIPPED: TOKAMAK_SHARDS_PYTHON is not set; it names a Python with scripts/dev/requirements-shards.txt")
-        sys.exit(77)
-    enter_python(["torch", "numpy"])
-    found = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], text=True,
-                           stdout=subprocess.PIPE, check=True)
-    sys.path.append(found.stdout.strip())
-
-
-enter_with_shards()
+enter_python_with_shards()
 warnings.simplefilter("ignore")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 
