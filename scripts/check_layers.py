@@ -37,7 +37,7 @@ BELOW = {
     "infer": ["model", "tokenizer"],
     "engine": ["infer", "optim"],
     "train": ["engine", "checkpoint", "data", "monitor", "resilience"],
-    "doctor": ["train"],
+    "doctor": ["train", "data/prepare"],
     "plan": ["train"],
     "bench": ["plan"],
     "config": ["train"],

@@ -102,6 +102,7 @@ SourceReport verify_source(const SourceOptions& source, const std::function<void
   };
   FilePool pool;
   OpenSource open;
+  if (is_text_source(source)) open = open_source(source, pool);  // refuses it: text is not damaged
   attempt([&] { open = open_source(source, pool); });
   const int64_t vocab_size = open.manifest.vocab_size > 0 ? open.manifest.vocab_size : int64_t{1} << 31;
   const int64_t total = bytes_of(open.stores);
