@@ -1,5 +1,5 @@
 """Text as data.sources, by the real program: it is tokenized once, before the run, and every number of ranks then sees
-the same samples. Bad text ends all ranks. What changed is tokenized again. Runs that share a cache make it once."""
+the same samples. Bad text ends all ranks. Text that changed is tokenized again. Runs that share a cache make it once."""
 import fcntl
 import gzip
 import json
