@@ -28,8 +28,8 @@ struct SourceReport : VerifyReport {
 };
 
 // Verifies a source of any format; ours by verify_dataset(). Checks every entry of an index, that documents and tokens
-// add up, and that all ids lie in the vocabulary, if it is known. Of other formats only MDS has checksums, if its
-// writer made them. Throws Error(kData) only if the files are of no known format, or text.
+// add up, and that all ids lie in the vocabulary, if it is known. MDS may have checksums, other formats have none.
+// Throws Error(kData) only if the files are of no known format, or text.
 SourceReport verify_source(const SourceOptions& source, const std::function<void(int64_t, int64_t)>& progress = {});
 
 }  // namespace tokamak

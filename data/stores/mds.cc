@@ -55,7 +55,7 @@ class MdsDigests {
   std::vector<Entry> digests_;
 };
 
-// What the index has checksums of, for `data verify`.
+// Names the checksums of the index, for `data verify`: those that are known here, and those that are not.
 std::string checksum_remark(const std::vector<MdsShard>& shards) {
   std::set<std::string> known, unknown;
   int64_t without = 0;

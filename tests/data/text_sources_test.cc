@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "data/stores/source.h"
+#include "data/stores/inspect.h"
 #include "data/verify.h"
 #include "support/captured_log.h"
 #include "support/temp_dir.h"
@@ -104,6 +104,7 @@ TEST_CASE("the manifest of text is its tokenizer's, and the text itself is not o
   CHECK(read_source_manifest(source_at(place.find().data_set)).tokenizer.hash == manifest.tokenizer.hash);
   FilePool pool;
   check_fails(Kind::kData, {"web.jsonl", "is text, not tokens"}, [&] { open_source(place.source, pool); });
+  check_fails(Kind::kData, {"web.jsonl", "is text, not tokens"}, [&] { verify_source(place.source); });
   std::filesystem::remove(place.source.path);
   CHECK(read_source_manifest(place.source).vocab_size == manifest.vocab_size);
   check_fails(Kind::kData, {"web.jsonl", "does not exist"}, [&] { place.find(); });

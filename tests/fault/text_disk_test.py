@@ -11,7 +11,7 @@ from harness import main, relative, tokamak  # noqa: E402
 
 
 def options(place, cache):
-    """Of a short run on the workplace's text, and the cache's directory."""
+    """Options of a short run on the workplace's text."""
     source = f"{{path: {place.file('text.jsonl')}, tokenizer: {place.file('tokenizer.model')}}}"
     return ["training.max_steps=2", "training.validation_interval=0", f"data.sources=[{source}]", "data.validation=[]",
             f"data.cache={place.file(cache)}"]
@@ -29,7 +29,7 @@ def sets_in(place, cache):
 
 
 def operations(place, name):
-    """Finds operations of the undisturbed run `name` on its cache: number_of(call, end of the path), the last of them."""
+    """Returns number_of(call, end of the path), of the last such operation of an undisturbed run on its cache."""
     cache = name + "_cache"
     disk = Disk(place, name, under=place.file(cache))
     code, log = run(place, name, 1, *options(place, cache), env=disk.env)

@@ -1,6 +1,7 @@
-"""Files of megatron-core and datatrove, written by them and read by the program, and the reverse; llm.c's, by the code
-of its Python writer and reader; and MDS, by mosaicml-streaming's writer: shards_test.py [case]. TOKAMAK_SHARDS_PYTHON is a Python with the packages of
-scripts/dev/requirements-shards.txt; torch and numpy are those of TOKAMAK_PYTHON."""
+"""Files of megatron-core and datatrove, written by them and read by the program, and the reverse. Files of llm.c are
+written and read by the code of its Python, and MDS by mosaicml-streaming's writer: shards_test.py [case].
+TOKAMAK_SHARDS_PYTHON is a Python with the packages of scripts/dev/requirements-shards.txt; torch and numpy are those of
+TOKAMAK_PYTHON."""
 import os
 import random
 import sys
@@ -142,7 +143,7 @@ def mds_files(place):
             ("tokens", "ndarray", np.int32, "gz:1"), ("tokens", "ndarray:int32:17", np.int32, None),
             ("tokens", "bytes", np.int64, "zstd"), ("tokens", "bytes", np.uint16, None)]
     for number, (column, encoding, dtype, compression) in enumerate(ways):
-        docs = [ids for ids in documents(300, 40 + number, min(np.iinfo(dtype).max, 100000)) if ids]  # it takes no empty array
+        docs = [ids for ids in documents(300, 40 + number, min(np.iinfo(dtype).max, 100000)) if ids]  # none is empty
         if encoding.endswith(":17"):
             flat = [i for ids in docs for i in ids]
             docs = [flat[at:at + 17] for at in range(0, len(flat) - 16, 17)]
