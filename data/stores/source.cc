@@ -14,6 +14,7 @@
 #include "data/stores/llmc.h"
 #include "data/stores/mds.h"
 #include "data/stores/olmo.h"
+#include "formats/compressed_stream.h"
 #include "tokenizer/tokenizer.h"
 
 namespace tokamak {
@@ -140,6 +141,18 @@ std::vector<std::string> find_olmo(const Candidates& at) {
   return files;
 }
 
+bool is_json_lines(const std::string& path) { return without_compression(path).ends_with(".jsonl"); }
+
+// The path itself, if it is text or a directory with some: data/prepare finds the files. A said type of tokens means
+// raw tokens.
+std::vector<std::string> find_text(const Candidates& at) {
+  if (at.source.format == SourceFormat::kJsonl) return {at.source.path};
+  if (at.source.token_type != TokenElement::kAuto) return {};
+  if (!at.is_file && !is_directory(at.source.path)) return {};
+  const bool any = std::any_of(at.files.begin(), at.files.end(), is_json_lines);
+  return any ? std::vector<std::string>{at.source.path} : std::vector<std::string>{};
+}
+
 TokenStores open_each(const std::vector<std::string>& paths,
                       const std::function<std::unique_ptr<TokenStore>(const std::string&)>& open) {
   TokenStores stores;
@@ -152,6 +165,11 @@ struct FormatEntry {
   std::vector<std::string> (*find)(const Candidates&);
   TokenStores (*open)(const std::vector<std::string>& paths, const StoreOptions&, FilePool&);  // ours: by its manifest
 };
+
+TokenStores refuse_text(const std::vector<std::string>& paths, const StoreOptions&, FilePool&) {
+  fail(Kind::kData, str(paths[0], " is text, not tokens"),
+       "tokamak train tokenizes it before the run; for other commands: tokamak data tokenize");
+}
 
 // In the order in which they are recognised. kJsonl is made a data set of ours before a source is opened.
 constexpr FormatEntry kFormats[] = {
@@ -179,6 +197,7 @@ constexpr FormatEntry kFormats[] = {
        return open_each(paths,
                         [&](const auto& path) { return open_olmo(path, options.type, options.delimiter, pool); });
      }},
+    {SourceFormat::kJsonl, find_text, refuse_text},
 };
 
 struct Found {
@@ -192,10 +211,6 @@ Found find_format(const SourceOptions& source) {
     if (source.format != SourceFormat::kAuto && source.format != entry.format) continue;
     std::vector<std::string> paths = entry.find(at);
     if (!paths.empty()) return {entry, std::move(paths)};
-  }
-  if (source.format == SourceFormat::kJsonl) {
-    fail(Kind::kData, str(source.path, " is text, not tokens"),
-         "tokamak train tokenizes it before the run; for other commands: tokamak data tokenize");
   }
   const bool ours = source.format == SourceFormat::kTokamak || source.format == SourceFormat::kAuto;
   if (ours && !at.is_file && (at.files.empty() || is_directory(source.path)))
@@ -229,6 +244,12 @@ int32_t delimiter_of(const SourceOptions& source, const Found& found, const Toke
   return found.entry.format == SourceFormat::kLlmc ? first_of_llmc(found.paths[0], *tokenizer) : tokenizer->eos_id();
 }
 
+void set_tokenizer(const SourceOptions& source, const Tokenizer& tokenizer, Manifest& manifest) {
+  const std::filesystem::path path = std::filesystem::absolute(source.tokenizer);
+  manifest.tokenizer = {path.filename().string(), tokenizer.hash(), path.string()};
+  manifest.vocab_size = tokenizer.vocab_size();
+}
+
 // The manifest, and the delimiter of its documents.
 Manifest manifest_of(const SourceOptions& source, const Found& found, int32_t& delimiter) {
   std::unique_ptr<Tokenizer> tokenizer;
@@ -243,18 +264,35 @@ Manifest manifest_of(const SourceOptions& source, const Found& found, int32_t& d
   delimiter = delimiter_of(source, found, tokenizer.get());
   const bool begins = found.entry.format == SourceFormat::kLlmc && (!tokenizer || delimiter == tokenizer->bos_id());
   if (begins) manifest.bos_id = delimiter;
-  if (!tokenizer) return manifest;
-  const std::filesystem::path path = std::filesystem::absolute(source.tokenizer);
-  manifest.tokenizer = {path.filename().string(), tokenizer->hash(), path.string()};
-  manifest.vocab_size = tokenizer->vocab_size();
+  if (tokenizer) set_tokenizer(source, *tokenizer, manifest);
+  return manifest;
+}
+
+// The manifest of the data set that will be made of text, without what only the text says.
+Manifest manifest_of_text(const SourceOptions& source) {
+  if (source.tokenizer.empty()) {
+    fail(Kind::kConfig, str("source ", source.path, " is text and has no tokenizer"),
+         "set its tokenizer, or make a data set of it: tokamak data tokenize");
+  }
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(source.tokenizer);
+  Manifest manifest;
+  set_tokenizer(source, *tokenizer, manifest);
+  manifest.eos_id = tokenizer->eos_id();
   return manifest;
 }
 
 }  // namespace
 
+bool is_text_source(const SourceOptions& source) {
+  if (source.format != SourceFormat::kAuto) return source.format == SourceFormat::kJsonl;
+  if (!is_directory(source.path)) return is_json_lines(source.path);  // also if it is missing
+  return !find_text(candidates_at(source)).empty() && find_format(source).entry.format == SourceFormat::kJsonl;
+}
+
 SourceFormat detect_format(const SourceOptions& source) { return find_format(source).entry.format; }
 
 Manifest read_source_manifest(const SourceOptions& source) {
+  if (is_text_source(source)) return manifest_of_text(source);
   int32_t delimiter = -1;
   return manifest_of(source, find_format(source), delimiter);
 }

@@ -13,6 +13,8 @@
 #include "cli/progress.h"
 #include "config/load.h"
 #include "config/units.h"
+#include "data/prepare/text_sources.h"
+#include "data/stores/source.h"
 #include "model/flops.h"
 #include "model/recompute.h"
 #include "plan/auto_choice.h"
@@ -167,6 +169,7 @@ class PlanCommand : public Command {
   int run() override {
     RunConfig config = load_config(path_, overrides_);
     complete_from_data(config);
+    if (!json_) note_text(config);
     const int64_t stated_batch = config.training.global_batch_tokens;
     if (chooses()) leave_choice(config);
     const GlobalBatch batch = make_global_batch(config, ranks_);
@@ -192,6 +195,29 @@ class PlanCommand : public Command {
   }
 
  private:
+  // A plan tokenizes nothing. Memory and work do not depend on how many tokens a source has.
+  static void note_text(const RunConfig& config) {
+    const std::string cache = text_cache(config.data, config.run.output_dir);
+    for (const auto* sources : {&config.data.sources, &config.data.validation}) {
+      for (const SourceOptions& source : *sources) {
+        if (!is_text_source(source)) continue;
+        if (!exists(source.path)) {
+          log::info("data: ", source.path, " is text that is not here; the plan does not need it");
+          continue;
+        }
+        const TextSource text = find_text_source(source, cache);
+        if (text.is_made) {
+          log::info("data: the text ", source.path, " was tokenized before, into ", text.data_set);
+          continue;
+        }
+        log::info("data: ", source.path, " is text of ", human_bytes(text.bytes), " in ", text.files.size(),
+                  " file(s); how many tokens it has, and so how often it is repeated, is unknown until tokamak train "
+                  "tokenizes it into ",
+                  text.data_set);
+      }
+    }
+  }
+
   bool chooses() const { return !gpu_.empty() && !as_configured_ && layers_in_ == 0; }
 
   // A plan chooses the micro-batch, and a batch that the ranks can share, instead of refusing the config's.

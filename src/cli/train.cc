@@ -2,6 +2,7 @@
 #include <iostream>
 #include <optional>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/strings.h"
@@ -16,6 +17,7 @@
 #include "config/print.h"
 #include "data/manifest.h"
 #include "data/prepare/text_sources.h"
+#include "data/stores/source.h"
 #include "eval/evaluations.h"
 #include "plan/prepare_run.h"
 #include "resilience/watchdog.h"
@@ -126,21 +128,45 @@ class TrainCommand : public Command {
   // Replaces sources of text by data sets made of them. Rank 0 makes those that are missing; the others sleep.
   static void tokenize_text(World& world, std::vector<SourceOptions>& sources, const RunConfig& config,
                             const StopSignal& stop, RunProgress& watched) {
-    const std::string cache = config.data.cache.empty() ? config.run.output_dir + "/data" : config.data.cache;
+    const std::string cache = text_cache(config.data, config.run.output_dir);
     for (SourceOptions& source : sources) {
-      if (!is_text_source(source)) continue;
-      source.path = text_of_rank_zero(world.comm(), [&] {
-        const std::string data_set = cached_data_set(source, cache);
-        log::info("text ", source.path, " is tokenized into ", data_set, ", unless it was before");
-        ProgressLines lines;
-        tokenize_source(source, data_set, split(version_text(), '\n').front(), [&](const TokenizeProgress& p) {
+      if (!value_of_rank_zero(world.comm(), [&] { return is_text_source(source); })) continue;
+      const std::string data_set = text_of_rank_zero(world.comm(), [&] {
+        const TextSource text = find_text_source(source, cache);
+        tokenize_unless_made(source, text, stop, watched);
+        return text.data_set;
+      });
+      collectively(world.comm(), [&] {
+        if (exists(data_set + "/" + kDatasetManifest)) return;
+        fail(Kind::kData,
+             str("rank ", world.rank(), " on ", host_name(), " does not see ", data_set,
+                 ", which rank 0 made of the text ", source.path),
+             "data.cache must lie in a file system that all hosts share");
+      });
+      source.path = data_set;
+      source.format = SourceFormat::kTokamak;
+    }
+  }
+
+  static void tokenize_unless_made(const SourceOptions& source, const TextSource& text, const StopSignal& stop,
+                                   RunProgress& watched) {
+    if (text.is_made) {
+      log::info("text ", source.path, " was tokenized before, into ", text.data_set);
+      return;
+    }
+    log::info("tokenizing the text ", source.path, ", ", human_bytes(text.bytes), ", into ", text.data_set);
+    ProgressLines lines;
+    const auto report =
+        make_data_set(source, text, split(version_text(), '\n').front(), [&](const TokenizeProgress& p) {
           expect_no_stop(stop);
           watched.tick();
           lines.at(p.bytes, p.total_bytes, str(", ", human_count(double(p.tokens)), " tokens"));
         });
-        return data_set;
-      });
-      source.format = SourceFormat::kTokamak;
+    if (!report) return;  // another run has made it
+    log::info("tokenized ", report->documents, " documents into ", report->train.tokens(), " tokens");
+    if (report->empty > 0) log::warning("left out ", report->empty, " documents of only white space");
+    for (const FileFaults& of : report->faults) {
+      log::warning(of.path, ": ", of.faults.invalid_bytes, " bytes are not UTF-8, ", of.faults.nul_bytes, " are NUL");
     }
   }
 

@@ -13,6 +13,19 @@ namespace tokamak::doctor {
 // `read` returns the resolved config as text. Its Error is this rank's finding.
 CheckResult check_config(Comm& comm, const RankHosts& peers, const std::function<std::string()>& read);
 
+// Replaces text among the sources by the data sets that earlier runs made of it. Takes out and returns text without
+// one, and removes the limits of epochs, which hold for the whole mixture. Error(kData) and Error(kConfig) if the files
+// or the tokenizer cannot be read.
+std::vector<SourceOptions> take_out_text(RunConfig& config);
+
+// Adds what the data sets of this text will take, by a sample that rank 0 tokenizes. Fails if the cache has less free
+// space. `free_bytes`: empty asks the file system.
+void judge_text(CheckResult& result, Comm& comm, const RankHosts& peers, const RunConfig& config,
+                const std::vector<SourceOptions>& text,
+                const std::function<int64_t(const std::string& path)>& free_bytes = {});
+
+std::string nearest_parent(std::string path);  // the path itself or the nearest directory above it that exists
+
 // Version and hash of this process's binary, and the libraries whose version matters by file name and size.
 Facts program_facts(const std::string& version);
 CheckResult check_program(Comm& comm, const RankHosts& peers, const Facts& own);

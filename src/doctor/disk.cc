@@ -29,11 +29,6 @@ constexpr double kSlowDisk = 0.25;  // of the median host's rate
 constexpr int64_t kFirstPiece = int64_t{1} << 20, kBlock = 4096;
 constexpr int64_t kLeastOfARank = int64_t{4} << 20;
 
-std::string nearest_parent(std::string path) {
-  while (!exists(path) && parent_directory(path) != path) path = parent_directory(path);
-  return path;
-}
-
 int64_t bytes_below(const std::string& directory) {
   int64_t bytes = 0;
   std::error_code none;
@@ -133,6 +128,11 @@ bool check_shared(CheckResult& result, Comm& comm, const RankHosts& peers, const
 }
 
 }  // namespace
+
+std::string nearest_parent(std::string path) {
+  while (!exists(path) && parent_directory(path) != path) path = parent_directory(path);
+  return path;
+}
 
 std::string wrong_with_rename(const std::string& directory) {
   const std::string first = directory + "/first", second = directory + "/second";

@@ -91,19 +91,28 @@ class Doctor {
     return result;
   }
 
-  // Every rank opens the data as the run will.
+  // Every rank opens the data as the run will. Text that no run has tokenized yet is looked at instead.
   CheckResult data() {
     if (!config_ || config_->data.sources.empty()) return skipped("data", "no config names any");
     CheckResult result{.name = "data", .kind = Kind::kData};
+    std::vector<SourceOptions> text;
     const bool opened = measure(result, comm_, peers_, [&](Facts& facts) {
       const GlobalBatch batch = make_global_batch(*config_, world_.size());
-      const RunData found(*config_, RunTable(*config_, batch));
+      RunConfig config = *config_;
+      text = take_out_text(config);
+      facts.set("untokenized", std::ssize(text));
+      int64_t tokens = 0;
+      if (!config.data.sources.empty()) {
+        const RunData found(config, RunTable(config, batch));
+        tokens = found.train.tokens();
+      }
       for (const FieldError& problem : find_sample_problems(*config_)) fail(Kind::kConfig, problem.what, problem.hint);
-      facts.set("tokens", found.train.tokens());
+      facts.set("tokens", tokens);
     });
     if (!opened) return result;
-    result.value = str(human_count(result.ranks.front().number("tokens")), " tokens in ", config_->data.sources.size(),
-                       " source(s)");
+    const Facts& lead = result.ranks.front();
+    result.value = str(human_count(lead.number("tokens")), " tokens in ", config_->data.sources.size(), " source(s)");
+    if (lead.number("untokenized") > 0) judge_text(result, comm_, peers_, *config_, text);
     expect_equal(result, peers_, "tokens", Status::kFail, "it must be the same on all nodes");
     return result;
   }

@@ -8,24 +8,11 @@ import sys
 import tempfile
 import warnings
 
-from other_python import enter_python
+from other_python import enter_python_with_shards
 
 CASES = int(os.environ.get("MEGATRON_CASES", "20"))
 
-
-def enter_with_megatron():
-    """Returns with megatron.core importable, or exits with 77."""
-    python = os.environ.get("TOKAMAK_SHARDS_PYTHON")
-    if not python:
-        print("SKIPPED: TOKAMAK_SHARDS_PYTHON is not set; it names a Python with scripts/dev/requirements-shards.txt")
-        sys.exit(77)
-    enter_python(["torch", "numpy"])
-    found = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], text=True,
-                           stdout=subprocess.PIPE, check=True)
-    sys.path.append(found.stdout.strip())
-
-
-enter_with_megatron()
+enter_python_with_shards()
 warnings.simplefilter("ignore")
 import numpy  # noqa: E402
 

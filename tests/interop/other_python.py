@@ -1,9 +1,13 @@
 """enter_python(packages) re-executes a test in TOKAMAK_PYTHON, a Python with the packages of
 scripts/dev/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped. There Python may
-write bytecode, also where the caller forbids it: an import of transformers takes three times as long without."""
+write bytecode, also where the caller forbids it: an import of transformers takes three times as long without.
+enter_python_with_shards() adds the packages of TOKAMAK_SHARDS_PYTHON, that is of scripts/dev/requirements-shards.txt,
+which bring no torch and no numpy."""
+import importlib.util
 import os
 import subprocess
 import sys
+import types
 
 # Only checks that they exist: importing all of them takes seconds.
 CHECK = ("import importlib.util, sys; "
@@ -28,3 +32,25 @@ def enter_python(packages):
         print(f"SKIPPED: {python} has not all of scripts/dev/requirements-interop.txt: {problem}")
         sys.exit(77)
     os.execve(python, [python, *sys.argv], dict(os.environ, TOKAMAK_PYTHON_ENTERED=python, PYTHONDONTWRITEBYTECODE=""))
+
+
+def enter_python_with_shards():
+    """As enter_python, for torch, numpy and those packages."""
+    python = os.environ.get("TOKAMAK_SHARDS_PYTHON")
+    if not python:
+        print("SKIPPED: TOKAMAK_SHARDS_PYTHON is not set; it names a Python with scripts/dev/requirements-shards.txt")
+        sys.exit(77)
+    enter_python(["torch", "numpy"])
+    found = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], text=True,
+                           stdout=subprocess.PIPE, check=True)
+    sys.path.append(found.stdout.strip())
+
+
+def enter_package(*names):
+    """Makes modules of a package and of those inside it importable without what their __init__.py import, which takes
+    seconds: "a", "a.b" for a.b.c."""
+    (root,) = importlib.util.find_spec(names[0]).submodule_search_locations
+    for name in names:
+        module = types.ModuleType(name)
+        module.__path__ = [os.path.join(root, *name.split(".")[1:])]
+        sys.modules[name] = module
