@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "tokenizer/bpe/byte_bpe.h"
@@ -59,6 +60,9 @@ bool is_wide(std::string_view text) {
   return wide;
 }
 
+// Caches have space for one id per byte, and no entry is without ids. Another model's pretoken may become more or none.
+bool is_cacheable(size_t ids, size_t bytes) { return ids > 0 && ids <= bytes; }
+
 // In the upper byte of a key: a part of a pretoken. With whole_pieces, the same bytes may be another piece as a
 // pretoken.
 constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
@@ -67,9 +71,16 @@ constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
 
 struct ByteBpeEncoder::State {
   State(const ByteBpeTables& compiled, const ByteBpeCaches& caches)
-      : tables(compiled),
+      : pieces(compiled.pieces),
+        cuts(&compiled.cuts),
         part_tag(compiled.whole_pieces ? kPartTag : 0),
-        merger(compiled.pairs, compiled.byte_ids),
+        merger(std::in_place, compiled.pairs, compiled.byte_ids),
+        short_cache(caches.short_entries),
+        long_cache(caches.long_bytes) {}
+  State(const PieceTable& all_pieces, PretokenMerger& other, const ByteBpeCaches& caches)
+      : pieces(all_pieces),
+        part_tag(0),
+        other_merger(&other),
         short_cache(caches.short_entries),
         long_cache(caches.long_bytes) {}
 
@@ -77,6 +88,7 @@ struct ByteBpeEncoder::State {
   void make_records(std::string_view text, size_t at, std::span<const uint32_t> ends);
   void encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash);
   void encode_long(std::string_view pretoken, uint64_t hash);
+  void encode_other(std::string_view pretoken, PretokenKey key, uint64_t hash);
   size_t merge_parts(std::string_view text);
   void encode_part(std::string_view part, PretokenKey key, uint64_t hash);
   bool append_cached(PretokenKey key, uint64_t hash);
@@ -84,9 +96,11 @@ struct ByteBpeEncoder::State {
   void append(std::span<const uint32_t> found);
   void flush();
 
-  const ByteBpeTables& tables;
+  const PieceTable& pieces;
+  const CutRule* cuts = nullptr;
   const uint64_t part_tag;
-  ByteMerger merger;
+  std::optional<ByteMerger> merger;  // one of the two
+  PretokenMerger* other_merger = nullptr;
   ShortCache short_cache;
   LongCache long_cache;
   std::array<Record, kChunk> records;
@@ -98,6 +112,9 @@ struct ByteBpeEncoder::State {
 
 ByteBpeEncoder::ByteBpeEncoder(const ByteBpe& bpe, const ByteBpeCaches& caches)
     : state_(std::make_unique<State>(bpe.tables(), caches)) {}
+
+ByteBpeEncoder::ByteBpeEncoder(const PieceTable& pieces, PretokenMerger& merger, const ByteBpeCaches& caches)
+    : state_(std::make_unique<State>(pieces, merger, caches)) {}
 
 ByteBpeEncoder::~ByteBpeEncoder() = default;
 
@@ -161,13 +178,15 @@ void ByteBpeEncoder::State::make_records(std::string_view text, size_t at, std::
 void ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKey key, uint64_t hash) {
   if (append_cached(key, hash)) return;
   const size_t first = buffered;
-  const PieceTable::Piece piece = tables.pieces.find(pretoken, hash);
+  const PieceTable::Piece piece = pieces.find(pretoken, hash);
   if (piece.id >= 0) {
     buffer[buffered++] = static_cast<uint32_t>(piece.id);
+  } else if (other_merger != nullptr) {
+    return encode_other(pretoken, key, hash);
   } else if (is_wide(pretoken)) {
     if (merge_parts(pretoken) == 1 && part_tag == 0) return;  // it was inserted as a part
   } else {
-    buffered += merger.merge_short(pretoken, buffer.data() + buffered);
+    buffered += merger->merge_short(pretoken, buffer.data() + buffered);
   }
   short_cache.insert(key, hash, std::span(buffer).subspan(first, buffered - first));
 }
@@ -176,22 +195,33 @@ void ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t hash
   if (buffered > kMostIds) flush();
   const std::span<const uint32_t> found = long_cache.find(pretoken, hash);
   if (!found.empty()) return append(found);
-  const PieceTable::Piece piece = tables.pieces.find(pretoken, hash);
+  const PieceTable::Piece piece = pieces.find(pretoken, hash);
   if (piece.id >= 0) {
     buffer[buffered++] = static_cast<uint32_t>(piece.id);
     return;
   }
   flush();
   const size_t first = output->size();
-  if (is_wide(pretoken)) {
+  if (other_merger != nullptr) {
+    other_merger->merge(pretoken, *output);
+  } else if (is_wide(pretoken)) {
     merge_parts(pretoken);
     flush();
   } else {
-    merger.merge(pretoken, *output);
+    merger->merge(pretoken, *output);
   }
-  if (pretoken.size() > LongCache::kLongest) return;
-  long_cache.insert(pretoken, hash,
-                    {reinterpret_cast<const uint32_t*>(output->data()) + first, output->size() - first});
+  const size_t count = output->size() - first;
+  if (pretoken.size() > LongCache::kLongest || !is_cacheable(count, pretoken.size())) return;
+  long_cache.insert(pretoken, hash, {reinterpret_cast<const uint32_t*>(output->data()) + first, count});
+}
+
+void ByteBpeEncoder::State::encode_other(std::string_view pretoken, PretokenKey key, uint64_t hash) {
+  flush();
+  const size_t first = output->size();
+  other_merger->merge(pretoken, *output);
+  const size_t count = output->size() - first;
+  if (!is_cacheable(count, pretoken.size())) return;
+  short_cache.insert(key, hash, {reinterpret_cast<const uint32_t*>(output->data()) + first, count});
 }
 
 // Cuts `text` and encodes its parts, which are looked up as pretokens are. Returns their number.
@@ -201,7 +231,7 @@ size_t ByteBpeEncoder::State::merge_parts(std::string_view text) {
   std::array<uint64_t, 33> hashes;
   size_t parts = 0;
   while (!text.empty()) {
-    const size_t count = tables.cuts.cut(text, ends);
+    const size_t count = cuts->cut(text, ends);
     for (size_t i = 0; i < count; ++i) {
       const size_t begin = i == 0 ? 0 : ends[i - 1];
       keys[i] = key_at(text.data() + begin, ends[i] - begin, text_end);
@@ -220,7 +250,7 @@ size_t ByteBpeEncoder::State::merge_parts(std::string_view text) {
       const std::string_view part = text.substr(begin, ends[i] - begin);
       if (part.size() > PretokenKey::kLongest) {
         flush();
-        merger.merge(part, *output);
+        merger->merge(part, *output);
       } else {
         encode_part(part, keys[i], hashes[i]);
       }
@@ -233,7 +263,7 @@ size_t ByteBpeEncoder::State::merge_parts(std::string_view text) {
 
 void ByteBpeEncoder::State::encode_part(std::string_view part, PretokenKey key, uint64_t hash) {
   if (append_cached(key, hash)) return;
-  const size_t count = merger.merge_short(part, buffer.data() + buffered);
+  const size_t count = merger->merge_short(part, buffer.data() + buffered);
   short_cache.insert(key, hash, std::span(buffer).subspan(buffered, count));
   buffered += count;
 }

@@ -1,34 +1,8 @@
 #include "tokenizer/bpe/byte_merge.h"
 
 #include <algorithm>
-#include <bit>
-#include <functional>
-
-#include "base/error.h"
 
 namespace tokamak {
-
-namespace {
-
-constexpr uint32_t kNoNode = UINT32_MAX;
-constexpr size_t kKeptNodes = size_t{1} << 16;  // scratch of longer pretokens is freed
-
-// Least significant byte first; a byte that is the same in all values costs one counting pass.
-void radix_sort(std::vector<uint64_t>& values, std::vector<uint64_t>& scratch) {
-  if (std::is_sorted(values.begin(), values.end())) return;
-  scratch.resize(values.size());
-  for (int shift = 0; shift < 64; shift += 8) {
-    std::array<size_t, 256> starts{};
-    for (const uint64_t value : values) ++starts[value >> shift & 255];
-    if (starts[values.front() >> shift & 255] == values.size()) continue;
-    size_t start = 0;
-    for (size_t& count : starts) start += std::exchange(count, start);
-    for (const uint64_t value : values) scratch[starts[value >> shift & 255]++] = value;
-    values.swap(scratch);
-  }
-}
-
-}  // namespace
 
 void ByteMerger::merge(std::string_view text, std::vector<int32_t>& ids) {
   if (text.size() > kShort) return merge_long(text, ids);
@@ -39,99 +13,24 @@ void ByteMerger::merge(std::string_view text, std::vector<int32_t>& ids) {
 
 size_t ByteMerger::merge_short(std::string_view text, uint32_t* ids, size_t least) const {
   const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
-  const auto n = static_cast<uint32_t>(text.size());
   uint32_t id[kShort];
-  uint32_t rank[kShort];  // of the pair of a symbol and the next
-  for (uint32_t i = 0; i < n; ++i) id[i] = (*byte_ids_)[bytes[i]];
-  for (uint32_t i = 0; i + 1 < n; ++i) rank[i] = pairs_->rank_of_bytes(bytes[i], bytes[i + 1]);
-  uint32_t size = n;
-  while (size > least) {
-    const uint32_t at = static_cast<uint32_t>(std::min_element(rank, rank + size - 1) - rank);
-    if (rank[at] == PairTable::kNoRank) break;
-    id[at] = pairs_->result(rank[at]);
-    --size;
-    std::copy(id + at + 2, id + size + 1, id + at + 1);
-    std::copy(rank + at + 1, rank + size, rank + at);
-    if (at > 0) rank[at - 1] = pairs_->rank(id[at - 1], id[at]);
-    if (at + 1 < size) rank[at] = pairs_->rank(id[at], id[at + 1]);
-  }
+  uint32_t rank[kShort];
+  for (size_t i = 0; i < text.size(); ++i) id[i] = (*byte_ids_)[bytes[i]];
+  for (size_t i = 0; i + 1 < text.size(); ++i) rank[i] = pairs_->rank_of_bytes(bytes[i], bytes[i + 1]);
+  const size_t size = symbols_.merge_short(id, rank, text.size(), least);
   std::copy(id, id + size, ids);
   return size;
 }
 
 void ByteMerger::merge_long(std::string_view text, std::vector<int32_t>& ids) {
-  TOKAMAK_CHECK(text.size() < kNoNode, text.size(), " bytes");
-  const auto n = static_cast<uint32_t>(text.size());
-  nodes_.resize(n);
-  now_.clear();
-  for (uint32_t i = 0; i < n; ++i) {
+  symbols_.start(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<uint8_t>(text[i]);
-    const bool last = i + 1 == n;
-    const uint32_t rank = last ? PairTable::kNoRank : pairs_->rank_of_bytes(byte, static_cast<uint8_t>(text[i + 1]));
-    nodes_[i] = {(*byte_ids_)[byte], i == 0 ? kNoNode : i - 1, last ? kNoNode : i + 1, rank};
-    if (rank != PairTable::kNoRank) now_.push_back(uint64_t{rank} << 32 | i);
+    const bool last = i + 1 == text.size();
+    symbols_.push((*byte_ids_)[byte],
+                  last ? PairTable::kNoRank : pairs_->rank_of_bytes(byte, static_cast<uint8_t>(text[i + 1])));
   }
-  radix_sort(now_, later_);
-  later_.clear();
-  soon_.clear();
-  const std::greater<uint64_t> after;
-  for (size_t next = 0;;) {
-    uint64_t candidate;
-    if (!soon_.empty() && (next == now_.size() || soon_.front() < now_[next])) {
-      std::pop_heap(soon_.begin(), soon_.end(), after);
-      candidate = soon_.back();
-      soon_.pop_back();
-    } else if (next < now_.size()) {
-      candidate = now_[next++];
-    } else if (!later_.empty()) {
-      radix_sort(later_, now_);
-      now_.swap(later_);
-      later_.clear();
-      next = 0;
-      continue;
-    } else {
-      break;
-    }
-    const auto at = static_cast<uint32_t>(candidate);
-    if (nodes_[at].rank == candidate >> 32) merge_at(at);
-  }
-  for (uint32_t i = n == 0 ? kNoNode : 0; i != kNoNode; i = nodes_[i].next)
-    ids.push_back(static_cast<int32_t>(nodes_[i].id));
-  if (nodes_.capacity() > kKeptNodes) {
-    nodes_ = {};
-    now_ = {};
-    soon_ = {};
-    later_ = {};
-  }
-}
-
-void ByteMerger::merge_at(uint32_t at) {
-  Node& left = nodes_[at];
-  Node& right = nodes_[left.next];
-  left.id = pairs_->result(left.rank);
-  left.next = right.next;
-  right.rank = PairTable::kNoRank;
-  if (left.next == kNoNode) {
-    left.rank = PairTable::kNoRank;
-  } else {
-    nodes_[left.next].previous = at;
-    set_rank(at, pairs_->rank(left.id, nodes_[left.next].id));
-  }
-  if (left.previous != kNoNode) set_rank(left.previous, pairs_->rank(nodes_[left.previous].id, left.id));
-}
-
-// A stale candidate is detected by its rank, which is no longer that of its node. It may become valid again: the node
-// then has the same rank twice among the candidates, and the second one finds the node merged.
-void ByteMerger::set_rank(uint32_t at, uint32_t rank) {
-  nodes_[at].rank = rank;
-  if (rank == PairTable::kNoRank) return;
-  const uint64_t candidate = uint64_t{rank} << 32 | at;
-  if (!now_.empty() && candidate < now_.back()) {
-    soon_.push_back(candidate);
-    std::push_heap(soon_.begin(), soon_.end(), std::greater<uint64_t>());
-  } else {
-    later_.push_back(candidate);
-  }
+  symbols_.finish(ids);
 }
 
 }  // namespace tokamak

@@ -1,5 +1,4 @@
-// Merges the bytes of one pretoken by rank. Up to 32 bytes stay in registers and on the stack; longer ones take
-// O(n log n) time and linear memory.
+// Merges the bytes of one pretoken by rank.
 #pragma once
 
 #include <array>
@@ -7,16 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/bpe/pair_table.h"
+#include "tokenizer/bpe/symbol_merge.h"
 
 namespace tokamak {
 
 class ByteMerger {
  public:
-  static constexpr size_t kShort = 32;
+  static constexpr size_t kShort = SymbolMerger::kShort;
 
   ByteMerger(const PairTable& pairs, const std::array<uint32_t, 256>& byte_ids)
-      : pairs_(&pairs), byte_ids_(&byte_ids) {}
+      : pairs_(&pairs), byte_ids_(&byte_ids), symbols_(pairs) {}
 
   void merge(std::string_view text, std::vector<int32_t>& ids);  // appends; any length below 4 GiB
 
@@ -26,23 +25,9 @@ class ByteMerger {
   void merge_long(std::string_view text, std::vector<int32_t>& ids);
 
  private:
-  struct Node {
-    uint32_t id;
-    uint32_t previous;
-    uint32_t next;
-    uint32_t rank;  // of the pair of this node and the next; kNoRank also for a node that was merged into another
-  };
-
-  void merge_at(uint32_t at);
-  void set_rank(uint32_t at, uint32_t rank);
-
   const PairTable* pairs_;
   const std::array<uint32_t, 256>* byte_ids_;
-  std::vector<Node> nodes_;
-  // Candidates are rank << 32 | position. Those in `now_` are sorted. A new one goes to the heap `soon_` if it comes
-  // before the last of `now_`, and otherwise waits in `later_`, which is sorted when the other two are empty. So a run
-  // of one byte costs linear time.
-  std::vector<uint64_t> now_, soon_, later_;
+  SymbolMerger symbols_;
 };
 
 }  // namespace tokamak
