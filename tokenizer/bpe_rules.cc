@@ -53,37 +53,26 @@ std::string with_raw_spaces(std::string_view piece) {
   return text;
 }
 
-// The pieces as they stand in texts, for a CutScanner.
-std::vector<std::string> spellings_of(const std::vector<Piece>& pieces) {
-  const std::string symbol(kSpaceSymbol);
+// For texts with spaces, and for texts with U+2581.
+CutScanner scanner_of(const std::vector<Piece>& pieces) {
   std::vector<std::string> spellings;
   for (const Piece& piece : pieces) {
     if (!may_result(piece)) continue;
     spellings.push_back(piece.text);
-    if (piece.text.find(symbol) == std::string::npos) continue;
     spellings.push_back(with_raw_spaces(piece.text));
-    if (piece.text.find(symbol + symbol) != std::string::npos) {
-      spellings.push_back(symbol + " ");
-      spellings.push_back(" " + symbol);
-    }
   }
-  return spellings;
+  return CutScanner(std::vector<std::string_view>(spellings.begin(), spellings.end()));
 }
-
-constexpr std::array<uint32_t, 256> kNoBytes{};  // symbols are characters
 
 }  // namespace
 
 BpeRules::BpeRules(const std::vector<Piece>& pieces, const std::string& source)
-    : vocab_size_(static_cast<uint32_t>(pieces.size())),
-      pairs_({}, kNoBytes),
-      pieces_(0, 0),
-      scanner_(spellings_of(pieces)) {
+    : vocab_size_(static_cast<uint32_t>(pieces.size())), pairs_({}, {}), pieces_(0, 0), scanner_(scanner_of(pieces)) {
   number_characters(pieces);
   const int64_t symbols = std::ssize(pieces) + std::ssize(characters_);
-  if (symbols > PairTable::kMostIds) {
+  if (symbols >= PairTable::kMostIds) {
     fail(Kind::kData,
-         str(source, ": ", symbols, " pieces and characters; at most ", PairTable::kMostIds, " are supported"));
+         str(source, ": ", symbols, " pieces and characters; at most ", PairTable::kMostIds - 1, " are supported"));
   }
   build_pairs(pieces);
   build_pieces(pieces);
@@ -178,8 +167,13 @@ void BpeRules::build_pairs(const std::vector<Piece>& pieces) {
   for (uint32_t i = 0; i < ids.size(); ++i) places[ids[i]] = i;
   for (BpeMerge& merge : merges) merge.rank = places[static_cast<size_t>(merge.result)];
 
+  std::array<uint32_t, 256> bytes;  // the upper half are no characters, and the number that they have is no symbol
+  bytes.fill(vocab_size_ + static_cast<uint32_t>(characters_.size()));
+  for (char32_t c = 0; c < 0x80; ++c) {
+    if (symbol(c) != kNoSymbol) bytes[c] = symbol(c);
+  }
   const auto compile = [&] {
-    pairs_ = PairTable(merges, kNoBytes);
+    pairs_ = PairTable(merges, bytes);
     orders_.clear();
     for (const uint32_t result : pairs_.results()) orders_.push_back(ranks[result]);
     if (std::adjacent_find(orders_.begin(), orders_.end()) == orders_.end()) orders_.clear();  // as the ranks are

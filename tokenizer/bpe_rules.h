@@ -2,7 +2,7 @@
 // two merges. SentencePiece's rule: of all adjacent pairs whose concatenation is a piece, merge the pair with the
 // highest score, the leftmost of equals; repeat until no pair is a piece.
 //
-// Text may have a space where pieces have U+2581, so that it need not be rewritten: the two are one character.
+// Text may have spaces where pieces have U+2581, so that it need not be rewritten. It has one of the two everywhere.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,12 @@ class BpeRules {
   uint32_t symbol(char32_t c) const { return c < symbols_.size() ? symbols_[c] : kNoSymbol; }
   bool is_piece(uint32_t symbol) const { return symbol < vocab_size_; }
   std::string_view character(uint32_t symbol) const { return characters_[symbol - vocab_size_]; }  // of no piece
+
+  // Of two characters that have symbols.
+  uint32_t rank(char32_t left, char32_t right) const {
+    return (left | right) < 0x80 ? pairs_.rank_of_bytes(static_cast<uint8_t>(left), static_cast<uint8_t>(right))
+                                 : pairs_.rank(symbols_[left], symbols_[right]);
+  }
 
   const PairTable& pairs() const { return pairs_; }
   std::span<const uint32_t> orders() const { return orders_; }  // see SymbolMerger

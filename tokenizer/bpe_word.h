@@ -32,7 +32,7 @@ class BpeWord final : public PretokenMerger {
   const BpeRules& rules_;
   Unknown unknown_;
   SymbolMerger merger_;
-  std::vector<uint32_t> known_;
+  std::vector<uint32_t> known_, ranks_;  // symbols that may merge, and the ranks of each with the next
 };
 
 }  // namespace tokamak

@@ -39,7 +39,7 @@ void SentencePieceEncoder::encode(std::string_view text, std::vector<int32_t>& i
   if (text.empty()) return;
   const size_t first_id = ids.size();
   bool add_prefix = model_.proto.normalizer.add_dummy_prefix;
-  if (model_.rewrites_spaces || !is_valid_utf8(text)) {
+  if (model_.rewrites_spaces || text.find(kSpaceSymbol) != std::string_view::npos || !is_valid_utf8(text)) {
     text = normalize(text, add_prefix ? DummyPrefix::kAdd : DummyPrefix::kNone, normalized_);
     add_prefix = false;
   }

@@ -31,10 +31,10 @@ uint64_t characters_around(const char* at) {
 
 }  // namespace
 
-CutScanner::CutScanner(const std::vector<std::string>& pieces) : borders_(size_t{1} << 16) {
+CutScanner::CutScanner(std::span<const std::string_view> pieces) : borders_(size_t{1} << 16) {
   for (size_t i = 0; i < borders_.size(); ++i) borders_[i] = continues_character(static_cast<char>(i >> 8)) ? 0 : kCut;
   std::vector<uint64_t> pairs;
-  for (const std::string& piece : pieces) {
+  for (const std::string_view piece : pieces) {
     for (size_t cut = 1; cut < piece.size(); ++cut) {
       if (continues_character(piece[cut])) continue;
       const uint8_t second = byte_at(piece.data() + cut);

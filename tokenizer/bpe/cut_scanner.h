@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "tokenizer/scan/scanner.h"
@@ -13,7 +14,7 @@ namespace tokamak {
 class CutScanner final : public Scanner {
  public:
   // `pieces`: valid UTF-8; the results of all merges are among them. More pieces only cost cuts.
-  explicit CutScanner(const std::vector<std::string>& pieces);
+  explicit CutScanner(std::span<const std::string_view> pieces);
 
   size_t scan(std::string_view text, size_t at, std::span<uint32_t> ends) const override;
 

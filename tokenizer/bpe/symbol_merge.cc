@@ -42,9 +42,15 @@ void SymbolMerger::merge_short(std::vector<uint32_t>& symbols, size_t least) con
 }
 
 void SymbolMerger::merge(std::vector<uint32_t>& symbols) {
-  if (symbols.size() <= kShort) return merge_short(symbols);
+  std::vector<uint32_t> ranks;
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) ranks.push_back(pairs_->rank(symbols[i], symbols[i + 1]));
+  merge(symbols, ranks);
+}
+
+void SymbolMerger::merge(std::vector<uint32_t>& symbols, std::vector<uint32_t>& ranks) {
+  if (symbols.size() <= kShort) return symbols.resize(merge_short(symbols.data(), ranks.data(), symbols.size()));
   start(symbols.size());
-  for (size_t i = 0; i + 1 < symbols.size(); ++i) push(symbols[i], pairs_->rank(symbols[i], symbols[i + 1]));
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) push(symbols[i], ranks[i]);
   push(symbols.back(), PairTable::kNoRank);
   merged_.clear();
   finish(merged_);

@@ -23,8 +23,11 @@ class SymbolMerger {
   // next. Merging stops early when `least` symbols are left.
   size_t merge_short(uint32_t* symbols, uint32_t* ranks, size_t size, size_t least = 1) const;
 
-  void merge_short(std::vector<uint32_t>& symbols, size_t least = 1) const;
-  void merge(std::vector<uint32_t>& symbols);  // any number, in place
+  void merge_short(std::vector<uint32_t>& symbols, size_t least) const;
+
+  // Any number, in place. `ranks` is left undefined.
+  void merge(std::vector<uint32_t>& symbols, std::vector<uint32_t>& ranks);
+  void merge(std::vector<uint32_t>& symbols);
 
   // The same where ranks are known: start(), push() of each with the rank of its pair with the next one (kNoRank for the last),
   // finish() which appends what they merge to.
