@@ -1,54 +1,38 @@
-// Byte-pair encoding of one piece of text by the rules of bpe_rules.h, with a heap. It takes O(n log n) for any length.
-// So a document without spaces costs no more per byte than another.
+// Merges a word by the rules of bpe_rules.h. A character that is no piece becomes the pieces of its bytes or, in a model
+// without them, <unk>.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/bpe/pretoken_merger.h"
+#include "tokenizer/bpe/symbol_merge.h"
 #include "tokenizer/bpe_rules.h"
 
 namespace tokamak {
 
-class BpeWord {
+class BpeWord final : public PretokenMerger {
  public:
-  // A symbol of the result and the bytes of the text that it covers.
-  struct Part {
-    int32_t symbol;  // see BpeRules
-    int64_t begin;
-    int64_t length;
+  // What becomes of characters without a piece. byte_ids: nullptr in a model without pieces of bytes.
+  struct Unknown {
+    const std::array<int32_t, 256>* byte_ids = nullptr;
+    int32_t unk_id = -1;
   };
+  BpeWord(const BpeRules& rules, Unknown unknown)
+      : rules_(rules), unknown_(unknown), merger_(rules.pairs(), rules.orders()) {}
 
-  explicit BpeWord(const BpeRules& rules) : rules_(&rules) {}
-
-  // `text` is valid UTF-8 with fewer than 2^31 characters. The result is valid until the next call.
-  const std::vector<Part>& encode(std::string_view text);
+  void merge(std::string_view word, std::vector<int32_t>& ids) override;  // valid UTF-8
 
  private:
-  struct Node {
-    int32_t symbol;
-    int32_t previous;  // -1 at the ends
-    int32_t next;
-    int32_t stamp;  // changes with the node, so that older candidates are detected as stale
-    int64_t begin;
-    int64_t length;  // 0: merged into the left neighbour
-  };
-  struct Candidate {
-    uint64_t order;  // rank, then position: the smallest merges first
-    int32_t left_stamp;
-    int32_t right;
-    int32_t right_stamp;
-    int32_t symbol;
-  };
+  void merge_known(std::vector<int32_t>& ids);
+  void add_unknown(std::string_view character, std::vector<int32_t>& ids) const;
 
-  void split(std::string_view text);
-  void consider(int32_t left, int32_t right);
-  void merge(const Candidate& candidate);
-
-  const BpeRules* rules_;
-  std::vector<Node> nodes_;
-  std::vector<Candidate> heap_;
-  std::vector<Part> parts_;
+  const BpeRules& rules_;
+  Unknown unknown_;
+  SymbolMerger merger_;
+  std::vector<uint32_t> known_, ranks_;  // symbols that may merge, and the ranks of each with the next
 };
 
 }  // namespace tokamak

@@ -10,8 +10,12 @@
 
 namespace tokamak {
 
-CompiledModel::CompiledModel(ModelProto model)
-    : proto(std::move(model)), user_symbols(proto.pieces), rules(proto.pieces) {
+// Without a piece for it, a space becomes the three bytes of U+2581. A symbol that has one is not written so in texts.
+CompiledModel::CompiledModel(ModelProto model, const std::string& source)
+    : proto(std::move(model)),
+      user_symbols(proto.pieces),
+      rules(proto.pieces, source),
+      rewrites_spaces(!rules.is_piece(rules.symbol(' ')) || user_symbols.have_spaces()) {
   byte_ids.fill(-1);
   for (size_t i = 0; i < proto.pieces.size(); ++i) {
     const Piece& piece = proto.pieces[i];
@@ -103,7 +107,7 @@ std::unique_ptr<SentencePieceTokenizer> load_sentencepiece(const std::string& pa
   TokenizerInfo info{
       path,        xxh3_128_hex(std::as_bytes(std::span(bytes))), std::ssize(proto.pieces), proto.unk_id, proto.bos_id,
       proto.eos_id};
-  return std::make_unique<SentencePieceTokenizer>(std::move(info), CompiledModel(std::move(proto)));
+  return std::make_unique<SentencePieceTokenizer>(std::move(info), CompiledModel(std::move(proto), path));
 }
 
 std::string SentencePieceTokenizer::decode(std::span<const int32_t> ids) const {

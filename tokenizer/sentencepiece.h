@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tokenizer/bpe_rules.h"
+#include "tokenizer/bpe_word.h"
 #include "tokenizer/model_proto.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/user_symbols.h"
@@ -15,12 +16,14 @@ namespace tokamak {
 
 // The model file and the tables compiled from it.
 struct CompiledModel {
-  explicit CompiledModel(ModelProto model);
+  CompiledModel(ModelProto model, const std::string& source);
+  BpeWord::Unknown unknown() const { return {proto.trainer.byte_fallback ? &byte_ids : nullptr, proto.unk_id}; }
 
   ModelProto proto;
   std::array<int32_t, 256> byte_ids;  // -1 if the model has no byte pieces
   UserSymbols user_symbols;
   BpeRules rules;
+  bool rewrites_spaces;  // whether a space has to become U+2581 before text is encoded
 };
 
 class SentencePieceTokenizer final : public Tokenizer {

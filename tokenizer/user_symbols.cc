@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tokenizer/normalize.h"
+
 namespace tokamak {
 
 UserSymbols::UserSymbols(const std::vector<Piece>& pieces) {
@@ -31,6 +33,22 @@ UserSymbols::Match UserSymbols::longest(std::string_view text) const {
     if (text.starts_with(symbol.text)) return {symbol.id, std::ssize(symbol.text)};
   }
   return {};
+}
+
+UserSymbols::Match UserSymbols::find(std::string_view text) const {
+  if (symbols_.empty()) return {};
+  for (size_t at = 0; at < text.size(); ++at) {
+    Match found = match(text.substr(at));
+    found.begin = at;
+    if (found.id >= 0) return found;
+  }
+  return {};
+}
+
+bool UserSymbols::have_spaces() const {
+  return std::any_of(symbols_.begin(), symbols_.end(), [](const Symbol& symbol) {
+    return symbol.text.find(' ') != std::string::npos || symbol.text.find(kSpaceSymbol) != std::string::npos;
+  });
 }
 
 }  // namespace tokamak

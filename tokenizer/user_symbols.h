@@ -19,11 +19,15 @@ class UserSymbols {
   struct Match {
     int32_t id = -1;  // -1: no symbol begins here
     int64_t length = 0;
+    size_t begin = 0;  // in the text that was searched
   };
   // The longest symbol that `text` (not empty, normalised) begins with.
   Match match(std::string_view text) const {
     return first_byte_[static_cast<unsigned char>(text[0])] ? longest(text) : Match{};
   }
+  // The first symbol in `text`, which is normalised; the longest of those that begin there.
+  Match find(std::string_view text) const;
+  bool have_spaces() const;  // whether a space or U+2581 is in one of them
 
  private:
   struct Symbol {

@@ -2,6 +2,7 @@
 // with Hugging Face's library.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <random>
 
 #include "base/error.h"
@@ -129,12 +130,49 @@ TEST_CASE("the model over characters merges by its definition") {
   for (int round = 0; round < 300; ++round) {
     const BpeSpec model = random_bpe_spec(random);
     const CharBpe bpe(model, "a test");
-    CharBpeEncoder encoder(bpe);
+    CharMerger merger(bpe);
     for (int i = 0; i < 30; ++i) {
       const std::string text = random_text(random, {"a", "b", "c", "d", "x"}, i < 25 ? 12 : 150);
       std::vector<int32_t> ids;
-      encoder.encode(text, ids);
+      merger.merge(text, ids);
       CHECK(ids == plain_bpe(model, text));
+    }
+  }
+}
+
+TEST_CASE("a model over characters with byte fallback may be cut, and gives the same ids") {
+  std::mt19937_64 random(25);
+  const std::vector<std::string> letters = {"a", "b", "c", "d", "x", "\xC3\xA9", "\xE4\xB8\xAD", "\xE6\x96\x87"};
+  for (int round = 0; round < 200; ++round) {
+    BpeSpec model = random_bpe_spec(random);
+    model.byte_fallback = true;
+    for (int byte = 0; byte < 256; ++byte) {
+      char name[8];
+      std::snprintf(name, sizeof name, "<0x%02X>", byte);
+      model.pieces.add(name, static_cast<int32_t>(model.pieces.count()));
+    }
+    const bool has_chinese = random() % 2 == 0;
+    for (const char* piece : {"\xE4\xB8\xAD", "\xE6\x96\x87", "\xE4\xB8\xAD\xE6\x96\x87"}) {
+      if (has_chinese) model.pieces.add(piece, static_cast<int32_t>(model.pieces.count()));
+    }
+    const auto id = [&](const std::string& piece) { return model.pieces.find(piece); };
+    if (has_chinese) {
+      model.merges.push_back({1000, id(letters[6]), id(letters[7]), id(letters[6] + letters[7])});
+    } else if (round % 3 == 0) {  // the neighbours of a character's bytes are not in the text
+      model.pieces.add("<0xC3><0xA9>", static_cast<int32_t>(model.pieces.count()));
+      model.merges.push_back({1000, id("<0xC3>"), id("<0xA9>"), id("<0xC3><0xA9>")});
+    }
+    const CharBpe bpe(model, "a test");
+    CHECK((bpe.cuts() != nullptr) == (has_chinese || round % 3 != 0));
+    if (bpe.cuts() == nullptr) continue;
+    CharMerger merger(bpe), whole(bpe);
+    ByteBpeEncoder encoder(bpe.pieces(), merger, {.short_entries = int64_t{2} << random() % 4 * 3});
+    for (int i = 0; i < 30; ++i) {
+      const std::string text = random_text(random, letters, i < 25 ? 12 : 150);
+      std::vector<int32_t> ids, expected;
+      encoder.encode(text, *bpe.cuts(), ids);
+      whole.merge(text, expected);
+      CHECK(ids == expected);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/bpe/pretoken_merger.h"
 #include "tokenizer/scan/scanner.h"
 
 namespace tokamak {
@@ -24,6 +25,7 @@ struct ByteBpeModel {
 };
 
 struct ByteBpeTables;
+class PieceTable;
 
 // The compiled model. Immutable and shared by threads.
 class ByteBpe {
@@ -48,6 +50,8 @@ struct ByteBpeCaches {
 class ByteBpeEncoder {
  public:
   explicit ByteBpeEncoder(const ByteBpe& bpe, const ByteBpeCaches& caches = {});  // `bpe` must outlive it
+  // For another model, with the same caches. What is not in `pieces` goes to `merger`. Both must outlive it.
+  ByteBpeEncoder(const PieceTable& pieces, PretokenMerger& merger, const ByteBpeCaches& caches = {});
   ~ByteBpeEncoder();
 
   // Appends the ids of `text` (valid UTF-8, less than 4 GiB), cut into pretokens by `scanner`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "tokenizer/bpe/byte_bpe.h"
@@ -63,9 +64,19 @@ constexpr uint64_t kPartTag = uint64_t{0x80} << 56;
 
 struct ByteBpeEncoder::State {
   State(const ByteBpeTables& compiled, const ByteBpeCaches& caches)
-      : tables(compiled),
+      : narrow_wholes(compiled.wholes.narrow),
+        wide_wholes(compiled.wholes.wide),
+        cuts(&compiled.cuts),
         part_tag(compiled.whole_pieces ? kPartTag : 0),
-        merger(compiled.pairs, compiled.byte_ids),
+        merger(std::in_place, compiled.pairs, compiled.byte_ids),
+        short_cache(caches.short_entries),
+        long_cache(caches.long_bytes) {}
+  State(const PieceTable& wholes, PretokenMerger& other, const ByteBpeCaches& caches)
+      : narrow_wholes(wholes),
+        wide_wholes(wholes),
+        part_tag(0),
+        other_merger(&other),
+        buffered_bytes(other.may_grow() ? 0 : LongCache::kLongest),
         short_cache(caches.short_entries),
         long_cache(caches.long_bytes) {}
 
@@ -79,9 +90,15 @@ struct ByteBpeEncoder::State {
   size_t encode_part(std::string_view part, PretokenKey key, uint64_t hash, uint32_t* ids);
   void encode_longest(std::string_view pretoken, uint64_t hash);  // which the buffer has no space for
 
-  const ByteBpeTables& tables;
+  const PieceTable& narrow_wholes;
+  const PieceTable& wide_wholes;
+  const CutRule* cuts = nullptr;
   const uint64_t part_tag;
-  ByteMerger merger;
+  std::optional<ByteMerger> merger;  // one of the two
+  PretokenMerger* other_merger = nullptr;
+  std::vector<int32_t> merged;  // by other_merger
+  // Longer pretokens are written past the buffer and the caches, which have space for one id per byte.
+  size_t buffered_bytes = LongCache::kLongest;
   ShortCache short_cache;
   LongCache long_cache;
   std::array<Record, kChunk> records;
@@ -94,6 +111,9 @@ struct ByteBpeEncoder::State {
 
 ByteBpeEncoder::ByteBpeEncoder(const ByteBpe& bpe, const ByteBpeCaches& caches)
     : state_(std::make_unique<State>(bpe.tables(), caches)) {}
+
+ByteBpeEncoder::ByteBpeEncoder(const PieceTable& pieces, PretokenMerger& merger, const ByteBpeCaches& caches)
+    : state_(std::make_unique<State>(pieces, merger, caches)) {}
 
 ByteBpeEncoder::~ByteBpeEncoder() = default;
 
@@ -127,14 +147,14 @@ void ByteBpeEncoder::State::encode_chunk(std::string_view text, size_t at, std::
     next = i + 1;
     const Record& record = records[i];
     const std::string_view pretoken = text.substr(record.begin, record.length);
-    if (record.length <= PretokenKey::kLongest) {
-      ids += encode_short(pretoken, record.key, record.hash, ids);
-    } else if (record.length <= LongCache::kLongest) {
-      ids += encode_long(pretoken, record.hash, ids);
-    } else {
+    if (record.length > buffered_bytes) {
       output->insert(output->end(), buffer.data(), ids);
       ids = buffer.data();
       encode_longest(pretoken, record.hash);
+    } else if (record.length <= PretokenKey::kLongest) {
+      ids += encode_short(pretoken, record.key, record.hash, ids);
+    } else {
+      ids += encode_long(pretoken, record.hash, ids);
     }
   }
   write_until(ends.size());
@@ -167,7 +187,7 @@ std::span<const uint16_t> ByteBpeEncoder::State::look_up(std::string_view text, 
       record.hash = hash_long(text.substr(record.begin, record.length));
       long_cache.prefetch(record.hash);
     } else {
-      tables.wholes.narrow.prefetch(record.hash);
+      narrow_wholes.prefetch(record.hash);
     }
   }
   for (const size_t i : found_not) {
@@ -181,7 +201,7 @@ size_t ByteBpeEncoder::State::encode_short(std::string_view pretoken, PretokenKe
   if (value.count() != 0) return short_cache.copy(value, ids);
   const size_t count = merge(pretoken, hash, ids);
   // The only part of a pretoken has the same key, and is there.
-  if (short_cache.find(key, hash).count() == 0) short_cache.insert(key, hash, {ids, count});
+  if (count > 0 && short_cache.find(key, hash).count() == 0) short_cache.insert(key, hash, {ids, count});
   return count;
 }
 
@@ -189,11 +209,12 @@ size_t ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t ha
   const std::span<const uint32_t> found = long_cache.find(pretoken, hash);
   if (!found.empty()) return std::copy(found.begin(), found.end(), ids), found.size();
   const size_t count = merge(pretoken, hash, ids);
-  long_cache.insert(pretoken, hash, {ids, count});
+  if (count > 0) long_cache.insert(pretoken, hash, {ids, count});
   return count;
 }
 
 void ByteBpeEncoder::State::encode_longest(std::string_view pretoken, uint64_t hash) {
+  if (other_merger != nullptr) return other_merger->merge(pretoken, *output);
   const size_t first = output->size();
   output->resize(first + pretoken.size() + kSlack);
   output->resize(first + merge(pretoken, hash, reinterpret_cast<uint32_t*>(output->data() + first)));
@@ -201,9 +222,14 @@ void ByteBpeEncoder::State::encode_longest(std::string_view pretoken, uint64_t h
 
 size_t ByteBpeEncoder::State::merge(std::string_view pretoken, uint64_t hash, uint32_t* ids) {
   const bool wide = is_wide(pretoken);
-  const int32_t id = (wide ? tables.wholes.wide : tables.wholes.narrow).find(pretoken, hash);
+  const int32_t id = (wide ? wide_wholes : narrow_wholes).find(pretoken, hash);
   if (id >= 0) return *ids = static_cast<uint32_t>(id), 1;
-  return wide ? merge_parts(pretoken, ids) : merger.merge(pretoken, ids);
+  if (other_merger == nullptr) return wide ? merge_parts(pretoken, ids) : merger->merge(pretoken, ids);
+  merged.clear();
+  other_merger->merge(pretoken, merged);
+  TOKAMAK_CHECK(merged.size() <= pretoken.size(), merged.size(), " ids of ", pretoken.size(), " bytes");
+  std::copy(merged.begin(), merged.end(), ids);
+  return merged.size();
 }
 
 // Cuts `text` and encodes its parts, which are looked up as pretokens are.
@@ -213,7 +239,7 @@ size_t ByteBpeEncoder::State::merge_parts(std::string_view text, uint32_t* ids) 
   std::array<uint64_t, 33> hashes;
   size_t written = 0;
   while (!text.empty()) {
-    const size_t count = tables.cuts.cut(text, ends);
+    const size_t count = cuts->cut(text, ends);
     for (size_t i = 0; i < count; ++i) {
       const size_t begin = i == 0 ? 0 : ends[i - 1];
       keys[i] = key_at(text.data() + begin, ends[i] - begin, text_end);
@@ -229,7 +255,7 @@ size_t ByteBpeEncoder::State::merge_parts(std::string_view text, uint32_t* ids) 
       }
       const size_t begin = i == 0 ? 0 : ends[i - 1];
       const std::string_view part = text.substr(begin, ends[i] - begin);
-      written += part.size() > PretokenKey::kLongest ? merger.merge(part, ids + written)
+      written += part.size() > PretokenKey::kLongest ? merger->merge(part, ids + written)
                                                      : encode_part(part, keys[i], hashes[i], ids + written);
     }
     text.remove_prefix(ends[count - 1]);
@@ -240,7 +266,7 @@ size_t ByteBpeEncoder::State::merge_parts(std::string_view text, uint32_t* ids) 
 size_t ByteBpeEncoder::State::encode_part(std::string_view part, PretokenKey key, uint64_t hash, uint32_t* ids) {
   const ShortCache::Value value = short_cache.find(key, hash);
   if (value.count() != 0) return short_cache.copy(value, ids);
-  const size_t count = merger.merge_short(part, ids);
+  const size_t count = merger->merge_short(part, ids);
   short_cache.insert(key, hash, {ids, count});
   return count;
 }

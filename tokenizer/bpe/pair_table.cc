@@ -8,7 +8,8 @@
 
 namespace tokamak {
 
-PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids)
+PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids,
+                     Numbers numbers)
     : pages_(std::max<size_t>(64, std::bit_ceil(2 * merges.size())) * sizeof(uint64_t)),
       slots_(static_cast<uint64_t*>(pages_.data())),
       mask_(pages_.bytes() / sizeof(uint64_t) - 1),
@@ -23,7 +24,8 @@ PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint3
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (i == 0 || sorted[i].rank != sorted[i - 1].rank) results_.push_back(static_cast<uint32_t>(sorted[i].result));
   }
-  ranks_are_ids_ = std::adjacent_find(results_.begin(), results_.end(), std::greater_equal<>()) == results_.end();
+  ranks_are_ids_ = numbers == Numbers::kAny &&
+                   std::adjacent_find(results_.begin(), results_.end(), std::greater_equal<>()) == results_.end();
   uint64_t dense = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {
     const BpeMerge& merge = sorted[i];

@@ -19,9 +19,11 @@ class PairTable {
   static constexpr int64_t kMostIds = int64_t{1} << kIdBits;
   static constexpr int64_t kMostRanks = (int64_t{1} << kRankBits) - 1;
 
-  // Ranks are renumbered, in the same order. The caller has checked ids, the number of ranks, and that merges
-  // of equal rank have the same result.
-  PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids);
+  // Ranks are renumbered in the same order: from 0 on or, if kAny allows it, as the ids of results. The caller has
+  // checked ids, the number of ranks, and that merges of equal rank have the same result.
+  enum class Numbers { kFromZero, kAny };
+  PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids,
+            Numbers numbers = Numbers::kAny);
 
   uint32_t rank_of_bytes(uint8_t left, uint8_t right) const { return byte_ranks_[left << 8 | right]; }
 

@@ -10,76 +10,92 @@ namespace tokamak {
 
 namespace {
 
-uint64_t pair_of_ids(int32_t left, int32_t right) {
-  return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+constexpr size_t kKeptCharacters = size_t{1} << 16;  // scratch of longer pretokens is freed
+
+const BpeSpec& expect_small(const BpeSpec& model, const std::string& source) {
+  if (model.pieces.ids() > PairTable::kMostIds || std::ssize(model.merges) > PairTable::kMostRanks) {
+    fail(Kind::kData, str(source, ": ", model.pieces.ids(), " ids and ", model.merges.size(), " merges; at most ",
+                          PairTable::kMostIds, " and ", PairTable::kMostRanks, " are supported"));
+  }
+  return model;
 }
+
+// Whether a byte occurs in UTF-8.
+bool occurs(int byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5; }
 
 }  // namespace
 
-CharBpe::CharBpe(const BpeSpec& model, const std::string& source) : model_(model) {
+CharBpe::CharBpe(const BpeSpec& model, const std::string& source)
+    : model_(model), pairs_(expect_small(model, source).merges, {}), pieces_(0, 0) {
   if (!model.unk_token.empty() && model.unk_id < 0) {
     fail(Kind::kData, str(source, ": 'model.unk_token' is '", printable(model.unk_token), "', which is no piece"));
   }
-  size_t slots = 1024;
-  while (slots < 2 * model.merges.size()) slots *= 2;
-  slots_.resize(slots);
-  for (const BpeMerge& merge : model.merges) {
-    const uint64_t pair = pair_of_ids(merge.left, merge.right);
-    slots_[slot_of(pair)] = {pair, {merge.rank, merge.result}};
+  for (int64_t i = 0; i < model.pieces.ids(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    const std::string_view piece = model.pieces[id];
+    if (piece.empty()) continue;
+    const Utf8Char first = decode_valid_utf8(piece.data());
+    if (first.length != std::ssize(piece)) continue;
+    if (first.code >= ids_.size()) ids_.resize(first.code + 1, -1);
+    ids_[first.code] = id;
   }
   for (int byte = 0; byte < 256; ++byte) {
     constexpr const char* kDigits = "0123456789ABCDEF";
     byte_ids_[static_cast<size_t>(byte)] = model.pieces.find(str("<0x", kDigits[byte / 16], kDigits[byte % 16], ">"));
   }
+  if (!may_cut()) return;
+  std::vector<std::string_view> results;
+  for (const BpeMerge& merge : model.merges) results.push_back(model.pieces[merge.result]);
+  cuts_.emplace(results);
 }
 
-size_t CharBpe::slot_of(uint64_t pair) const {
-  size_t slot = (pair * 0x9e3779b97f4a7c15ull >> 20) & (slots_.size() - 1);
-  while (slots_[slot].pair != pair && slots_[slot].pair != UINT64_MAX) slot = (slot + 1) & (slots_.size() - 1);
-  return slot;
+bool CharBpe::has_affixes() const {
+  return !model_.continuing_subword_prefix.empty() || !model_.end_of_word_suffix.empty();
 }
 
-CharBpe::Merge CharBpe::merge_of(int32_t left, int32_t right) const {
-  return slots_[slot_of(pair_of_ids(left, right))].merge;
+// A part is no pretoken: it must not become a piece as a whole, and has no prefix or suffix of its own. No character may
+// vanish or wait as an unknown token, since its neighbours would meet. No merge is of bytes, whose pieces say nothing
+// about the characters.
+bool CharBpe::may_cut() const {
+  if (model_.whole_pieces || has_affixes() || !model_.byte_fallback) return false;
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool is_piece = byte < 0x80 && id_of(static_cast<char32_t>(byte)) >= 0;
+    if (occurs(byte) && !is_piece && byte_ids_[static_cast<size_t>(byte)] < 0) return false;
+  }
+  std::vector<bool> is_byte(static_cast<size_t>(model_.pieces.ids()));
+  for (const int32_t id : byte_ids_) {
+    if (id >= 0) is_byte[static_cast<size_t>(id)] = true;
+  }
+  return std::none_of(model_.merges.begin(), model_.merges.end(), [&](const BpeMerge& merge) {
+    return is_byte[static_cast<size_t>(merge.left)] || is_byte[static_cast<size_t>(merge.right)];
+  });
 }
 
-void CharBpeEncoder::encode(std::string_view pretoken, std::vector<int32_t>& ids) {
-  if (pretoken.empty()) return;
+void CharMerger::merge(std::string_view pretoken, std::vector<int32_t>& ids) {
   if (bpe_.model().whole_pieces) {
     if (const int32_t id = bpe_.model().pieces.find(pretoken); id >= 0) {
       ids.push_back(id);
       return;
     }
   }
-  const bool caches = pretoken.size() <= WordCache::kLongestWord;
-  if (caches) {
-    if (const auto known = cache_.find(pretoken)) {
-      ids.insert(ids.end(), known->begin(), known->end());
-      return;
-    }
-  }
+  symbols_.clear();
   add_symbols(pretoken);
-  merge();
-  word_.clear();
-  for (const Symbol& symbol : symbols_) {
-    if (symbol.id >= 0) word_.push_back(symbol.id);
-  }
-  ids.insert(ids.end(), word_.begin(), word_.end());
-  if (caches) cache_.insert(pretoken, word_);
+  merger_.merge(symbols_);
+  ids.insert(ids.end(), symbols_.begin(), symbols_.end());
+  if (symbols_.capacity() > kKeptCharacters) symbols_ = {};
 }
 
 // An unknown token waits for the next piece of the vocabulary, or the end. Byte pieces do not flush it, so it comes
 // after them: Hugging Face's model does the same.
-void CharBpeEncoder::add_symbols(std::string_view pretoken) {
+void CharMerger::add_symbols(std::string_view pretoken) {
   const BpeSpec& model = bpe_.model();
-  symbols_.clear();
   bool unknown_waits = false;
   for (size_t at = 0; at < pretoken.size();) {
     const auto length = static_cast<size_t>(decode_valid_utf8(pretoken.data() + at).length);
-    character_.assign(at > 0 ? model.continuing_subword_prefix : "").append(pretoken.substr(at, length));
+    const int32_t id = id_of(pretoken, at, length);
+    const std::string_view character = bpe_.has_affixes() ? std::string_view(character_) : pretoken.substr(at, length);
     at += length;
-    if (at == pretoken.size()) character_ += model.end_of_word_suffix;
-    if (const int32_t id = model.pieces.find(character_); id >= 0) {
+    if (id >= 0) {
       if (unknown_waits) add(model.unk_id);
       unknown_waits = false;
       add(id);
@@ -87,8 +103,8 @@ void CharBpeEncoder::add_symbols(std::string_view pretoken) {
     }
     const auto byte_id = [&](char byte) { return bpe_.byte_id(static_cast<unsigned char>(byte)); };
     if (model.byte_fallback &&
-        std::all_of(character_.begin(), character_.end(), [&](char byte) { return byte_id(byte) >= 0; })) {
-      for (const char byte : character_) add(byte_id(byte));
+        std::all_of(character.begin(), character.end(), [&](char byte) { return byte_id(byte) >= 0; })) {
+      for (const char byte : character) add(byte_id(byte));
       continue;
     }
     if (model.unk_id < 0) continue;  // the character vanishes
@@ -98,39 +114,13 @@ void CharBpeEncoder::add_symbols(std::string_view pretoken) {
   if (unknown_waits) add(model.unk_id);
 }
 
-void CharBpeEncoder::add(int32_t id) {
-  const int64_t index = std::ssize(symbols_);
-  if (index > 0) symbols_.back().after = index;
-  symbols_.push_back({id, index - 1, -1});
-}
-
-void CharBpeEncoder::consider(int64_t left) {
-  if (left < 0 || symbols_[static_cast<size_t>(left)].after < 0) return;
-  const Symbol& symbol = symbols_[static_cast<size_t>(left)];
-  const CharBpe::Merge merge = bpe_.merge_of(symbol.id, symbols_[static_cast<size_t>(symbol.after)].id);
-  if (merge.rank == UINT32_MAX) return;
-  heap_.push_back({merge.rank, left, merge.result});
-  std::push_heap(heap_.begin(), heap_.end());
-}
-
-void CharBpeEncoder::merge() {
-  heap_.clear();
-  for (int64_t i = 0; i < std::ssize(symbols_); ++i) consider(i);
-  while (!heap_.empty()) {
-    const Candidate best = heap_.front();
-    std::pop_heap(heap_.begin(), heap_.end());
-    heap_.pop_back();
-    Symbol& left = symbols_[static_cast<size_t>(best.left)];
-    if (left.id < 0 || left.after < 0) continue;
-    Symbol& right = symbols_[static_cast<size_t>(left.after)];
-    if (bpe_.merge_of(left.id, right.id).result != best.result) continue;  // one of the two has merged since
-    left.id = best.result;
-    right.id = -1;
-    left.after = right.after;
-    if (left.after >= 0) symbols_[static_cast<size_t>(left.after)].before = best.left;
-    consider(left.before);
-    consider(best.left);
-  }
+int32_t CharMerger::id_of(std::string_view pretoken, size_t at, size_t length) {
+  if (!bpe_.has_affixes()) return bpe_.id_of(decode_valid_utf8(pretoken.data() + at).code);
+  const BpeSpec& model = bpe_.model();
+  character_.assign(at > 0 ? model.continuing_subword_prefix : "");
+  character_ += pretoken.substr(at, length);
+  if (at + length == pretoken.size()) character_ += model.end_of_word_suffix;
+  return model.pieces.find(character_);
 }
 
 }  // namespace tokamak

@@ -4,71 +4,63 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/bpe/cut_scanner.h"
+#include "tokenizer/bpe/pair_table.h"
+#include "tokenizer/bpe/piece_table.h"
+#include "tokenizer/bpe/pretoken_merger.h"
+#include "tokenizer/bpe/symbol_merge.h"
 #include "tokenizer/hf/spec.h"
-#include "tokenizer/word_cache.h"
 
 namespace tokamak {
 
 // Immutable and shared by threads.
 class CharBpe {
  public:
-  // `model` must outlive it. Error(kData) if an unknown token is named that is no piece.
+  // `model` must outlive it. Error(kData) if an unknown token is named that is no piece, or for more ids or merges than
+  // a PairTable can have.
   CharBpe(const BpeSpec& model, const std::string& source);
 
-  struct Merge {
-    uint32_t rank = UINT32_MAX;  // UINT32_MAX: the pair does not merge
-    int32_t result = -1;
-  };
-  Merge merge_of(int32_t left, int32_t right) const;
   const BpeSpec& model() const { return model_; }
+  const PairTable& pairs() const { return pairs_; }
+  const PieceTable& pieces() const { return pieces_; }  // empty: see ByteBpeEncoder
+  // Cuts a pretoken into parts that can be encoded separately; nullptr: this model's pretokens must stay whole.
+  const Scanner* cuts() const { return cuts_ ? &*cuts_ : nullptr; }
+  bool has_affixes() const;  // whether a character may have a prefix or a suffix
+  // The id of a piece of one character; -1: there is none.
+  int32_t id_of(char32_t c) const { return c < ids_.size() ? ids_[c] : -1; }
   int32_t byte_id(unsigned char byte) const { return byte_ids_[byte]; }  // of "<0xHH>"; -1: there is none
 
  private:
-  struct Slot {
-    uint64_t pair = UINT64_MAX;
-    Merge merge;
-  };
-  size_t slot_of(uint64_t pair) const;
+  bool may_cut() const;
 
   const BpeSpec& model_;
-  std::vector<Slot> slots_;  // open addressing, at most half full
+  PairTable pairs_;
+  PieceTable pieces_;
+  std::vector<int32_t> ids_;  // by code point
   std::array<int32_t, 256> byte_ids_{};
+  std::optional<CutScanner> cuts_;
 };
 
-// Encodes pretokens. It caches them, so each thread has its own.
-class CharBpeEncoder {
+class CharMerger final : public PretokenMerger {
  public:
-  explicit CharBpeEncoder(const CharBpe& bpe) : bpe_(bpe) {}
-  void encode(std::string_view pretoken, std::vector<int32_t>& ids);  // valid UTF-8
+  explicit CharMerger(const CharBpe& bpe) : bpe_(bpe), merger_(bpe.pairs()) {}
+  void merge(std::string_view pretoken, std::vector<int32_t>& ids) override;  // valid UTF-8
+  bool may_grow() const override { return bpe_.has_affixes(); }
 
  private:
-  struct Symbol {
-    int32_t id = -1;  // -1: merged into the one before
-    int64_t before = -1, after = -1;
-  };
-  struct Candidate {
-    uint32_t rank;
-    int64_t left;  // index of its left symbol
-    int32_t result;
-    bool operator<(const Candidate& other) const {  // a heap's top is the lowest rank, the leftmost of equals
-      return rank != other.rank ? rank > other.rank : left > other.left;
-    }
-  };
   void add_symbols(std::string_view pretoken);
-  void add(int32_t id);
-  void merge();
-  void consider(int64_t left);
+  int32_t id_of(std::string_view pretoken, size_t at, size_t length);
+  void add(int32_t id) { symbols_.push_back(static_cast<uint32_t>(id)); }
 
   const CharBpe& bpe_;
-  WordCache cache_;
-  std::vector<Symbol> symbols_;
-  std::vector<Candidate> heap_;
-  std::vector<int32_t> word_;
-  std::string character_;
+  SymbolMerger merger_;
+  std::vector<uint32_t> symbols_;
+  std::string character_;  // with its prefix and suffix
 };
 
 }  // namespace tokamak

@@ -25,8 +25,11 @@ void replace_invalid_utf8(std::string_view text, std::string& valid) {
 class HfEncoder final : public Encoder {
  public:
   explicit HfEncoder(const HfTokenizer& tokenizer) : tokenizer_(tokenizer) {
-    if (tokenizer.byte_bpe() != nullptr) byte_encoder_.emplace(*tokenizer.byte_bpe());
-    if (tokenizer.char_bpe() != nullptr) char_encoder_.emplace(*tokenizer.char_bpe());
+    if (const CharBpe* bpe = tokenizer.char_bpe(); bpe != nullptr) {
+      encoder_.emplace(bpe->pieces(), char_merger_.emplace(*bpe));
+    } else {
+      encoder_.emplace(*tokenizer.byte_bpe());
+    }
   }
 
   void encode(std::string_view text, std::vector<int32_t>& ids) override {
@@ -80,10 +83,8 @@ class HfEncoder final : public Encoder {
 
   void encode_piece(std::string_view piece, std::vector<int32_t>& ids) {
     const Scanner* scanner = tokenizer_.pre_tokenizer().scanner();
-    if (byte_encoder_ && scanner != nullptr) {
-      byte_encoder_->encode(piece, *scanner, ids);
-    } else if (byte_encoder_) {
-      byte_encoder_->encode_pretoken(piece, ids);
+    if (!char_merger_) {
+      encode_pretokens(piece, scanner, ids);
     } else if (scanner == nullptr) {
       encode_characters(piece, ids);
     } else {
@@ -101,12 +102,16 @@ class HfEncoder final : public Encoder {
       append_printable_bytes(pretoken, printable_);
       pretoken = printable_;
     }
-    char_encoder_->encode(pretoken, ids);
+    encode_pretokens(pretoken, tokenizer_.char_bpe()->cuts(), ids);
+  }
+
+  void encode_pretokens(std::string_view text, const Scanner* scanner, std::vector<int32_t>& ids) {
+    scanner == nullptr ? encoder_->encode_pretoken(text, ids) : encoder_->encode(text, *scanner, ids);
   }
 
   const HfTokenizer& tokenizer_;
-  std::optional<ByteBpeEncoder> byte_encoder_;  // one of the two
-  std::optional<CharBpeEncoder> char_encoder_;
+  std::optional<CharMerger> char_merger_;  // of a model over characters
+  std::optional<ByteBpeEncoder> encoder_;
   std::string valid_, printable_;
   std::vector<AddedTokens::Span> raw_spans_, spans_;
   Normalizer::Buffers buffers_;

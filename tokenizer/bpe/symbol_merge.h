@@ -1,0 +1,61 @@
+// Merges symbols, which are bytes or characters at first, by the ranks of their pairs. Up to 32 stay in registers and on
+// the stack; more take O(n log n) time and linear memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tokenizer/bpe/pair_table.h"
+
+namespace tokamak {
+
+class SymbolMerger {
+ public:
+  static constexpr size_t kShort = 32;
+
+  // The pair with the lowest rank merges first, the leftmost of equals. If `orders` is not empty, orders[rank] is
+  // compared in place of the rank, so that pairs with different results can be equals. Both must outlive it.
+  explicit SymbolMerger(const PairTable& pairs, std::span<const uint32_t> orders = {})
+      : pairs_(&pairs), orders_(orders) {}
+
+  // Merges at most kShort symbols in place and returns their number. ranks[i] is that of the pair of symbol i and the
+  // next. Merging stops early when `least` symbols are left.
+  size_t merge_short(uint32_t* symbols, uint32_t* ranks, size_t size, size_t least = 1) const;
+
+  void merge_short(std::vector<uint32_t>& symbols, size_t least) const;
+
+  // Any number, in place. `ranks` is left undefined.
+  void merge(std::vector<uint32_t>& symbols, std::vector<uint32_t>& ranks);
+  void merge(std::vector<uint32_t>& symbols);
+
+  // The same in steps: start(), push() of each with the rank of its pair with the next one (kNoRank for the last), and
+  // finish(), which writes what they merge to and returns the number.
+  void start(size_t size);
+  void push(uint32_t symbol, uint32_t rank);
+  size_t finish(uint32_t* ids);
+
+ private:
+  struct Node {
+    uint32_t id;
+    uint32_t previous;
+    uint32_t next;
+    uint32_t rank;  // of the pair of this node and the next; kNoRank also for a node that was merged into another
+  };
+
+  uint32_t order(uint32_t rank) const { return orders_.empty() || rank == PairTable::kNoRank ? rank : orders_[rank]; }
+  template <class Earlier>
+  size_t merge_in_place(uint32_t* symbols, uint32_t* ranks, size_t size, size_t least, Earlier earlier) const;
+  void merge_at(uint32_t at);
+  void set_rank(uint32_t at, uint32_t rank);
+
+  const PairTable* pairs_;
+  std::span<const uint32_t> orders_;
+  std::vector<Node> nodes_;
+  // Candidates are order << 32 | position. Those in `now_` are sorted. A new one goes to the heap `soon_` if it comes
+  // before the last of `now_`, and otherwise waits in `later_`, which is sorted when the other two are empty. So a run
+  // of one symbol costs linear time.
+  std::vector<uint64_t> now_, soon_, later_;
+};
+
+}  // namespace tokamak
