@@ -20,9 +20,13 @@ class PieceTable {
 
   // Maximum numbers of pieces that are as long as a PretokenKey at most, and longer.
   PieceTable(size_t short_pieces, size_t long_pieces) : short_(short_pieces), long_(long_pieces), records_(1, '\0') {}
-  void add(std::string_view text, uint64_t hash, Piece piece);
 
-  // `hash` is hash_text(text).
+  // `hash` is hash_text(text). False, and nothing changes: more than kLongestRun slots from its own are taken. Only
+  // texts that were chosen to collide do that. So a search is short, too.
+  bool add(std::string_view text, uint64_t hash, Piece piece);
+  static constexpr uint64_t kLongestRun = 256;
+  void prefetch(size_t length, uint64_t hash) const { __builtin_prefetch(&slots_of(length)[hash]); }
+
   Piece find(std::string_view text, uint64_t hash) const;
 
  private:

@@ -34,7 +34,7 @@ CharBpe::CharBpe(const BpeSpec& model, const std::string& source) : model_(model
 }
 
 size_t CharBpe::slot_of(uint64_t pair) const {
-  size_t slot = (pair * 0x9e3779b97f4a7c15ull >> 20) & (slots_.size() - 1);
+  size_t slot = (pair * factor_ >> 32) & (slots_.size() - 1);
   while (slots_[slot].pair != pair && slots_[slot].pair != UINT64_MAX) slot = (slot + 1) & (slots_.size() - 1);
   return slot;
 }

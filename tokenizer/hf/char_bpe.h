@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "tokenizer/hf/spec.h"
 #include "tokenizer/word_cache.h"
 
@@ -35,7 +36,8 @@ class CharBpe {
   size_t slot_of(uint64_t pair) const;
 
   const BpeSpec& model_;
-  std::vector<Slot> slots_;  // open addressing, at most half full
+  uint64_t factor_ = unpredictable_seed() | 1;  // of the hash: no file can choose pairs that collide
+  std::vector<Slot> slots_;                     // open addressing, at most half full
   std::array<int32_t, 256> byte_ids_{};
 };
 
