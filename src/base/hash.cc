@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <random>
 
 namespace tokamak {
 
@@ -21,7 +22,14 @@ void Hasher::update(std::span<const std::byte> bytes) { XXH3_128bits_update(stat
 
 std::string Hasher::hex128() const { return hex128_of(XXH3_128bits_digest(state_.get())); }
 
-uint64_t xxh3_64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+uint64_t xxh3_64(std::span<const std::byte> bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+uint64_t unpredictable_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
 
 std::string xxh3_128_hex(std::span<const std::byte> bytes) {
   return hex128_of(XXH3_128bits(bytes.data(), bytes.size()));

@@ -12,7 +12,9 @@ struct XXH3_state_s;  // of xxhash.h
 
 namespace tokamak {
 
-uint64_t xxh3_64(std::span<const std::byte> bytes);
+uint64_t xxh3_64(std::span<const std::byte> bytes, uint64_t seed = 0);
+// A number that no file can foresee: the seed of a hash table whose keys are foreign.
+uint64_t unpredictable_seed();
 
 // XXH3-128 over the bytes fed so far, as 32 hexadecimal digits (big-endian, as xxhsum -H2 prints it).
 class Hasher {

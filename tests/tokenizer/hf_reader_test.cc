@@ -161,3 +161,34 @@ TEST_CASE("a file that is no tokenizer is refused by name") {
   }
   CHECK_THROWS_WITH(load_tokenizer(dir.file("")), Contains("holds no tokenizer.json"));
 }
+
+TEST_CASE("a key that is there twice is refused") {
+  const TempDir dir;
+  const auto message_of = [&](const std::string& text) {
+    write(dir, "tokenizer.json", text);
+    try {
+      load_tokenizer(dir.path());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto with = [](std::string text, const std::string& before, const std::string& member) {
+    return text.insert(text.find(before), member + ",");
+  };
+  const std::string file = byte_level_json({"ab"}, {"a b"}, "[" + added("<x>", 257, true) + "]");
+  REQUIRE(message_of(file).empty());
+  CHECK_THAT(message_of(with(file, R"("merges")", R"("merges":[])")), Contains("'model.merges' is there twice"));
+  CHECK_THAT(message_of(with(file, R"("vocab")", R"("vocab":{"a":0})")), Contains("'model.vocab' is there twice"));
+  CHECK_THAT(message_of(with(file, R"("model")", R"("model":{})")), Contains("the key 'model' twice"));
+  for (const char* key : {"version", "added_tokens", "pre_tokenizer", "decoder"}) {
+    const std::string quoted = str('"', key, '"');
+    CHECK_THAT(message_of(with(file, quoted, quoted + ":null")), Contains(str("the key '", key, "' twice")));
+  }
+  CHECK_THAT(message_of(with(file, R"("vocab")", R"("fuse_unk":true,"fuse_unk":true)")), Contains("'fuse_unk'"));
+  CHECK_THAT(message_of(with(file, R"("content")", R"("content":"y")")), Contains("'content'"));
+  CHECK_THAT(message_of(with(file, R"("use_regex")", R"("use_regex":true)")), Contains("'use_regex'"));
+
+  write(dir, "tekken.json", with(tekken_json({"ab"}), R"("vocab")", R"("vocab":[])"));
+  CHECK_THROWS_WITH(load_tokenizer(dir.file("tekken.json")), Contains("'vocab'"));
+}

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "tokenizer/bpe/byte_merge.h"
+#include "tokenizer/bpe/piece_merges.h"
 #include "tokenizer/bpe/pretoken_key.h"
 #include "tokenizer/bpe/tables.h"
 
@@ -43,9 +44,17 @@ void expect_valid(const ByteBpeModel& model, const std::string& source) {
   }
   std::vector<std::pair<uint32_t, int32_t>> results;
   results.reserve(model.merges.size());
-  for (const BpeMerge& merge : model.merges) {
+  const auto is_id = [&](int32_t id) { return id >= 0 && id < vocab; };
+  constexpr size_t kAhead = 16;  // memory answers meanwhile
+  for (size_t i = 0; i < model.merges.size(); ++i) {
+    const BpeMerge& merge = model.merges[i];
+    if (i + kAhead < model.merges.size()) {
+      for (const int32_t id : {model.merges[i + kAhead].left, model.merges[i + kAhead].right}) {
+        if (is_id(id)) __builtin_prefetch(&model.pieces[static_cast<size_t>(id)]);
+      }
+    }
     for (const int32_t id : {merge.left, merge.right, merge.result}) {
-      if (id < 0 || id >= vocab) {
+      if (!is_id(id)) {
         fail(Kind::kData, str(source, ": the merge of rank ", merge.rank, " has the id ", id,
                               ", which is not in the vocabulary of ", vocab));
       }
@@ -69,49 +78,55 @@ void expect_valid(const ByteBpeModel& model, const std::string& source) {
   }
 }
 
-// Removes the merges that never happen. The bytes of a piece always merge in the same order, whatever surrounds them,
-// so only one merge makes the piece. A tiktoken file gives every split of a piece the same rank: half of them go.
-std::vector<BpeMerge> without_unused(const ByteBpeModel& model, const ByteMerger& merger) {
-  std::vector<std::pair<uint32_t, uint32_t>> last(model.pieces.size());  // pair that merges into a piece
-  for (size_t id = 0; id < last.size(); ++id) {
-    const std::string& piece = model.pieces[id];
-    uint32_t ids[ByteMerger::kShort];
-    if (piece.size() > 1 && piece.size() <= ByteMerger::kShort && merger.merge_short(piece, ids, 2) == 2) {
-      last[id] = {ids[0], ids[1]};
-    }
-  }
+// The merges that happen. The bytes of a piece always merge in the same order, whatever surrounds them, so only one
+// merge makes the piece. A tiktoken file gives every split of a piece the same rank: half of them go.
+std::vector<BpeMerge> used_merges(const ByteBpeModel& model, const std::vector<PieceMerge>& merged) {
   std::vector<BpeMerge> used;
+  used.reserve(model.pieces.size());
   for (const BpeMerge& merge : model.merges) {
     const auto result = static_cast<size_t>(merge.result);
-    const std::pair<uint32_t, uint32_t> pair(merge.left, merge.right);
-    if (model.pieces[result].size() > ByteMerger::kShort || last[result] == pair) used.push_back(merge);
+    const PieceMerge& made = merged[result];
+    const bool is_last = std::pair(made.left, made.right) == std::pair<uint32_t, uint32_t>(merge.left, merge.right);
+    if (is_last || model.pieces[result].size() > ByteMerger::kShort) used.push_back(merge);
   }
   return used;
 }
 
-WholePieces whole_pieces(const ByteBpeModel& model, ByteMerger merger) {
+PieceTable table_of(const std::vector<size_t>& ids, const ByteBpeModel& model, const std::string& source) {
+  const auto is_long = [&](size_t id) { return model.pieces[id].size() > PretokenKey::kLongest; };
+  const auto long_ones = static_cast<size_t>(std::count_if(ids.begin(), ids.end(), is_long));
+  PieceTable table(ids.size() - long_ones, long_ones);
+  constexpr size_t kBatch = 64;  // their slots are fetched at once
+  std::array<uint64_t, kBatch> hashes;
+  for (size_t begin = 0; begin < ids.size(); begin += kBatch) {
+    const std::span<const size_t> batch = std::span(ids).subspan(begin, std::min(kBatch, ids.size() - begin));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      hashes[i] = hash_text(model.pieces[batch[i]]);
+      table.prefetch(model.pieces[batch[i]].size(), hashes[i]);
+    }
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const auto id = static_cast<int32_t>(batch[i]);
+      if (table.add(model.pieces[batch[i]], hashes[i], id)) continue;
+      fail(Kind::kData, str(source, ": more than ", PieceTable::kLongestRun,
+                            " pieces were chosen to have the same hash as ", shown(model, id)));
+    }
+  }
+  return table;
+}
+
+WholePieces whole_pieces(const ByteBpeModel& model, const std::vector<PieceMerge>& merged, const std::string& source) {
   std::vector<size_t> narrow, wide;  // ids
-  std::vector<uint32_t> merged;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const std::string& piece = model.pieces[id];
-    if (piece.empty()) continue;
-    merged.resize(piece.size());
-    const bool reachable = merger.merge(piece, merged.data()) == 1 && merged.front() == id;
-    if (!reachable && !model.whole_pieces) continue;
+    const bool reachable = merged[id].reachable;
+    if (piece.empty() || !(reachable || model.whole_pieces)) continue;
     if (!is_wide(piece)) {
       narrow.push_back(id);
     } else if (!reachable) {
       wide.push_back(id);
     }
   }
-  const auto table_of = [&](const std::vector<size_t>& ids) {
-    const auto is_long = [&](size_t id) { return model.pieces[id].size() > PretokenKey::kLongest; };
-    const auto long_ones = static_cast<size_t>(std::count_if(ids.begin(), ids.end(), is_long));
-    PieceTable table(ids.size() - long_ones, long_ones);
-    for (const size_t id : ids) table.add(model.pieces[id], hash_text(model.pieces[id]), static_cast<int32_t>(id));
-    return table;
-  };
-  return {table_of(narrow), table_of(wide)};
+  return {table_of(narrow, model, source), table_of(wide, model, source)};
 }
 
 }  // namespace
@@ -120,8 +135,9 @@ ByteBpe::ByteBpe(ByteBpeModel model, const std::string& source) {
   expect_valid(model, source);
   const std::array<uint32_t, 256> byte_ids = byte_ids_of(model, source);
   PairTable pairs(model.merges, byte_ids);
-  pairs = PairTable(without_unused(model, ByteMerger(pairs, byte_ids)), byte_ids);
-  WholePieces wholes = whole_pieces(model, ByteMerger(pairs, byte_ids));
+  const std::vector<PieceMerge> merged = merge_pieces(model, pairs, byte_ids);
+  pairs = PairTable(used_merges(model, merged), byte_ids);
+  WholePieces wholes = whole_pieces(model, merged, source);
   CutRule cuts;
   for (const uint32_t result : pairs.results()) cuts.add(model.pieces[result]);
   tables_ = std::make_unique<const ByteBpeTables>(

@@ -187,7 +187,7 @@ std::span<const uint16_t> ByteBpeEncoder::State::look_up(std::string_view text, 
       record.hash = hash_long(text.substr(record.begin, record.length));
       long_cache.prefetch(record.hash);
     } else {
-      narrow_wholes.prefetch(record.hash);
+      narrow_wholes.prefetch(record.length, record.hash);
     }
   }
   for (const size_t i : found_not) {

@@ -34,6 +34,11 @@ CutRule::CutRule()
 void CutRule::add(std::string_view piece) {
   for (size_t cut = 1; cut < piece.size(); ++cut) {
     if (continues(piece[cut])) continue;
+    if (const uint32_t left = static_cast<uint8_t>(piece[cut - 1]), right = static_cast<uint8_t>(piece[cut]);
+        (left | right) < 0x80) {  // most are ASCII
+      set_bit(pairs_, bit_of(left, right));
+      continue;
+    }
     size_t begin = cut - 1;
     while (begin > 0 && continues(piece[begin])) --begin;
     if (cut - begin > 4) continue;  // a character has at most 4 bytes

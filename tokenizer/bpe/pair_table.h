@@ -20,7 +20,8 @@ class PairTable {
   static constexpr int64_t kMostRanks = (int64_t{1} << kRankBits) - 1;
 
   // Ranks are renumbered in the same order: from 0 on or, if kAny allows it, as the ids of results. The caller has
-  // checked ids, the number of ranks, and that merges of equal rank have the same result.
+  // checked ids, the number of ranks, and that merges of equal rank have the same result. Pairs that were chosen to collide cost
+  // another pass with another hash.
   enum class Numbers { kFromZero, kAny };
   PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids,
             Numbers numbers = Numbers::kAny);
@@ -39,13 +40,27 @@ class PairTable {
     }
   }
 
+  void prefetch(uint32_t left, uint32_t right) const {
+    const uint64_t hash = hash_of(key_of(left, right));
+    __builtin_prefetch(&filter_[(hash >> filter_shift_) / 64]);
+    __builtin_prefetch(&slots_[hash >> shift_]);
+  }
+
   uint32_t result(uint32_t rank) const { return ranks_are_ids_ ? rank : results_[rank]; }
+  void prefetch_result(uint32_t rank) const {
+    if (!ranks_are_ids_) __builtin_prefetch(&results_[rank]);
+  }
   std::span<const uint32_t> results() const { return results_; }  // by rank, each once
+
+  static constexpr size_t kLongestRun = 512;
+  size_t longest_run() const;  // of taken slots: the most that a search looks at
 
  private:
   static uint64_t key_of(uint32_t left, uint32_t right) { return uint64_t{left} << kIdBits | right; }
-  static uint64_t hash_of(uint64_t key) { return key * 0x9E3779B97F4A7C15u; }
+  uint64_t hash_of(uint64_t key) const { return key * factor_; }
+  bool fill(std::span<const BpeMerge> sorted);  // false: a run of taken slots is longer than kLongestRun
 
+  uint64_t factor_ = 0x9E3779B97F4A7C15u;
   ZeroedPages pages_;
   uint64_t* slots_;  // each is left | right | rank + 1; 0: free. At most half full
   size_t mask_;

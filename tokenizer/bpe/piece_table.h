@@ -15,10 +15,14 @@ class PieceTable {
  public:
   // Maximum numbers of pieces that are as long as a PretokenKey at most, and longer.
   PieceTable(size_t short_pieces, size_t long_pieces) : short_(short_pieces), long_(long_pieces), records_(1, '\0') {}
-  void add(std::string_view text, uint64_t hash, int32_t id);
 
-  void prefetch(uint64_t hash) const { __builtin_prefetch(&short_[hash]); }  // for a piece as short as a PretokenKey
-  // The id of a piece; -1: none. `hash` is hash_text(text).
+  // `hash` is hash_text(text). False, and nothing changes: more than kLongestRun slots from its own are taken. Only
+  // texts that were chosen to collide do that. So a search is short, too.
+  bool add(std::string_view text, uint64_t hash, int32_t id);
+  static constexpr uint64_t kLongestRun = 256;
+  void prefetch(size_t length, uint64_t hash) const { __builtin_prefetch(&slots_of(length)[hash]); }
+
+  // The id of a piece; -1: none.
   int32_t find(std::string_view text, uint64_t hash) const;
 
  private:

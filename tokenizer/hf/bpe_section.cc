@@ -1,8 +1,10 @@
 #include "tokenizer/hf/bpe_section.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/printable.h"
 
 namespace tokamak {
@@ -16,50 +18,101 @@ uint64_t pair_key(const BpeMerge& merge) {
   return uint64_t{static_cast<uint32_t>(merge.left)} << 32 | static_cast<uint32_t>(merge.right);
 }
 
+// Reads and resolves merges in batches, so that the processor fetches the slots of a batch at once.
 class MergeReader {
  public:
   MergeReader(JsonCursor& json, const VocabTable& pieces, size_t prefix_bytes)
-      : json_(json), pieces_(pieces), prefix_bytes_(prefix_bytes) {}
+      : json_(json), pieces_(pieces), prefix_bytes_(prefix_bytes), rules_(kBatch) {}
 
-  void read(std::vector<BpeMerge>& merges) {
-    if (json_.peek() == '[') {
-      read_pair();
-    } else if (!read_line()) {
-      return;
+  std::vector<BpeMerge> read() {
+    std::vector<BpeMerge> merges;
+    json_.expect('[');
+    bool first = true;
+    for (bool more = true; more;) {
+      size_t count = 0;
+      while (count < kBatch && (more = json_.next_item(first, ']'))) count += parse(rules_[count]) ? 1 : 0;
+      for (size_t i = 0; i < count; ++i) {
+        pieces_.prefetch_piece(rules_[i].left_hash);
+        pieces_.prefetch_piece(rules_[i].right_hash);
+      }
+      for (size_t i = 0; i < count; ++i) merges.push_back(resolve(rules_[i], merges.size()));
     }
-    BpeMerge merge{static_cast<uint32_t>(merges.size()), id_of(left_), id_of(right_), -1};
-    if (right_.size() < prefix_bytes_) refuse("its right part is shorter than continuing_subword_prefix");
-    result_.assign(left_).append(right_.substr(prefix_bytes_));
-    merge.result = id_of(result_);
-    merges.push_back(merge);
+    return merges;
   }
 
  private:
-  void read_pair() {
+  static constexpr size_t kBatch = 64;
+  struct Rule {
+    size_t end = 0;  // offset behind it
+    std::string_view left, right;
+    uint32_t left_hash = 0, right_hash = 0;
+    std::string left_buffer, right_buffer;
+  };
+
+  // False: it is the version line of a merges.txt.
+  bool parse(Rule& rule) {
+    if (json_.peek() == '[') {
+      parse_pair(rule);
+    } else if (!parse_line(rule)) {
+      return false;
+    }
+    rule.end = json_.offset();
+    rule.left_hash = pieces_.hash(rule.left);
+    rule.right_hash = pieces_.hash(rule.right);
+    pieces_.prefetch_slot(rule.left_hash);
+    pieces_.prefetch_slot(rule.right_hash);
+    return true;
+  }
+
+  void parse_pair(Rule& rule) {
     json_.expect('[');
-    left_ = json_.string(left_buffer_);
+    rule.left = json_.string(rule.left_buffer);
     json_.expect(',');
-    right_ = json_.string(right_buffer_);
+    rule.right = json_.string(rule.right_buffer);
     json_.expect(']');
   }
 
-  // False: it is the version line of a merges.txt.
-  bool read_line() {
-    const std::string_view line = json_.string(left_buffer_);
+  bool parse_line(Rule& rule) {
+    const std::string_view line = json_.string(rule.left_buffer);
     if (line.starts_with("#version")) return false;
     const size_t space = line.find(' ');
-    left_ = line.substr(0, space);
-    right_ = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
-    if (space == std::string_view::npos || right_.find(' ') != std::string_view::npos) {
+    rule.left = line.substr(0, space);
+    rule.right = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
+    if (space == std::string_view::npos || rule.right.find(' ') != std::string_view::npos) {
       refuse(str("'", printable(line), "' is not two parts with one space between them"));
     }
     return true;
   }
 
-  int32_t id_of(std::string_view piece) const {
-    const int32_t id = pieces_.find(piece);
-    if (id < 0) refuse(str("'", printable(piece), "' is not in model.vocab"));
-    return id;
+  BpeMerge resolve(const Rule& rule, size_t rank) {
+    const int32_t left = expect_known(pieces_.find(rule.left, rule.left_hash), rule.left, rule.end);
+    const int32_t right = expect_known(pieces_.find(rule.right, rule.right_hash), rule.right, rule.end);
+    if (rule.right.size() < prefix_bytes_) {
+      json_.skip_to(rule.end);
+      refuse("its right part is shorter than continuing_subword_prefix");
+    }
+    last_result_ = result_of(rule);
+    return {static_cast<uint32_t>(rank), left, right, last_result_};
+  }
+
+  // Most files list merges in the order of their results' ids.
+  int32_t result_of(const Rule& rule) {
+    const std::string_view tail = rule.right.substr(prefix_bytes_);
+    for (const int32_t guess : {last_result_, last_result_ + 1}) {
+      const std::string_view piece = pieces_[guess];
+      if (piece.size() == rule.left.size() + tail.size() && piece.starts_with(rule.left) && piece.ends_with(tail) &&
+          pieces_.has(guess)) {
+        return guess;
+      }
+    }
+    result_.assign(rule.left).append(tail);
+    return expect_known(pieces_.find(result_), result_, rule.end);
+  }
+
+  int32_t expect_known(int32_t id, std::string_view piece, size_t end) const {
+    if (id >= 0) return id;
+    json_.skip_to(end);
+    refuse(str("'", printable(piece), "' is not in model.vocab"));
   }
 
   [[noreturn]] void refuse(const std::string& what) const { json_.refuse("model.merges: " + what); }
@@ -67,22 +120,41 @@ class MergeReader {
   JsonCursor& json_;
   const VocabTable& pieces_;
   size_t prefix_bytes_;
-  std::string left_buffer_, right_buffer_, result_;
-  std::string_view left_, right_;
+  std::vector<Rule> rules_;
+  std::string result_;
+  int32_t last_result_ = -1;
 };
 
 }  // namespace
 
 VocabTable read_vocab(JsonCursor& json) {
+  struct Entry {
+    std::string_view piece;
+    int32_t id;
+    uint32_t hash;
+    std::string buffer;
+    size_t end;
+  };
   VocabTable pieces;
-  std::string buffer;
+  std::vector<Entry> batch(64);
   json.expect('{');
-  for (bool first = true; json.next_item(first, '}');) {
-    const std::string_view piece = json.string(buffer);
-    json.expect(':');
-    const int64_t id = json.whole(kLargestVocabId);
-    if (!pieces.add(piece, static_cast<int32_t>(id))) {
-      json.refuse(str("model.vocab: the piece '", printable(piece), "' or its id ", id, " is there twice"));
+  bool first = true;
+  for (bool more = true; more;) {
+    size_t count = 0;
+    for (; count < batch.size() && (more = json.next_item(first, '}')); ++count) {
+      Entry& entry = batch[count];
+      entry.piece = json.string(entry.buffer);
+      json.expect(':');
+      entry.id = static_cast<int32_t>(json.whole(kLargestVocabId));
+      entry.hash = pieces.hash(entry.piece);
+      entry.end = json.offset();
+      pieces.prefetch_slot(entry.hash);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const Entry& entry = batch[i];
+      if (pieces.add(entry.piece, entry.id, entry.hash)) continue;
+      json.skip_to(entry.end);
+      json.refuse(str("model.vocab: the piece '", printable(entry.piece), "' or its id ", entry.id, " is there twice"));
     }
   }
   if (pieces.count() == 0) json.refuse("model.vocab is empty");
@@ -93,14 +165,20 @@ VocabTable read_vocab(JsonCursor& json) {
 }
 
 void keep_last_of_pairs(std::vector<BpeMerge>& merges) {
+  // A pair has one result, so merges in the order of (result, left, right) have each pair once.
+  const auto in_order = [](const BpeMerge& a, const BpeMerge& b) {
+    return std::tie(a.result, a.left, a.right) >= std::tie(b.result, b.left, b.right);
+  };
+  if (std::adjacent_find(merges.begin(), merges.end(), in_order) == merges.end()) return;
   size_t slots = 1024;
   while (slots < 2 * merges.size()) slots *= 2;
+  const uint64_t factor = unpredictable_seed() | 1;
   std::vector<uint32_t> last(slots, UINT32_MAX);  // indices of merges, by their pairs
   std::vector<bool> superseded(merges.size());
   bool any = false;
   for (size_t i = 0; i < merges.size(); ++i) {
     const uint64_t key = pair_key(merges[i]);
-    size_t slot = (key * 0x9e3779b97f4a7c15ull >> 20) & (slots - 1);
+    size_t slot = (key * factor >> 32) & (slots - 1);
     while (last[slot] != UINT32_MAX && pair_key(merges[last[slot]]) != key) slot = (slot + 1) & (slots - 1);
     if (last[slot] != UINT32_MAX) superseded[last[slot]] = any = true;
     last[slot] = static_cast<uint32_t>(i);
@@ -114,10 +192,7 @@ void keep_last_of_pairs(std::vector<BpeMerge>& merges) {
 }
 
 std::vector<BpeMerge> read_merges(JsonCursor& json, const VocabTable& pieces, size_t prefix_bytes) {
-  std::vector<BpeMerge> merges;
-  MergeReader reader(json, pieces, prefix_bytes);
-  json.expect('[');
-  for (bool first = true; json.next_item(first, ']');) reader.read(merges);
+  std::vector<BpeMerge> merges = MergeReader(json, pieces, prefix_bytes).read();
   keep_last_of_pairs(merges);
   return merges;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -98,21 +99,42 @@ std::vector<BpeMerge> merges_of_ranks(const std::vector<std::string>& pieces) {
   for (size_t id = 0; id < pieces.size(); ++id) {
     if (!pieces[id].empty()) table.add(pieces[id], static_cast<int32_t>(id));
   }
+  struct Cut {
+    BpeMerge merge;
+    std::string_view left, right;
+    uint32_t hash;  // of the part that is looked up next
+  };
+  constexpr size_t kBatch = 64;  // the slots of this many are fetched at once
+  std::vector<Cut> cuts;
   std::vector<BpeMerge> merges;
-  for (size_t id = 0; id < pieces.size(); ++id) {
-    const std::string_view piece = pieces[id];
+  const auto resolve = [&] {
+    for (Cut& cut : cuts) {
+      cut.merge.left = table.find(cut.left, cut.hash);
+      if (cut.merge.left < 0) continue;
+      cut.hash = table.hash(cut.right);
+      table.prefetch_slot(cut.hash);
+    }
     const size_t first = merges.size();
-    for (size_t cut = 1; cut < piece.size(); ++cut) {
-      const int32_t left = table.find(piece.substr(0, cut));
-      if (left < 0) continue;
-      const int32_t right = table.find(piece.substr(cut));
-      if (right < 0) continue;
-      merges.push_back({static_cast<uint32_t>(id), left, right, static_cast<int32_t>(id)});
+    for (Cut& cut : cuts) {
+      if (cut.merge.left < 0 || (cut.merge.right = table.find(cut.right, cut.hash)) < 0) continue;
+      merges.push_back(cut.merge);
     }
     std::sort(merges.begin() + static_cast<int64_t>(first), merges.end(), [](const BpeMerge& a, const BpeMerge& b) {
-      return a.left != b.left ? a.left < b.left : a.right < b.right;
+      return std::tie(a.rank, a.left, a.right) < std::tie(b.rank, b.left, b.right);
     });
+    cuts.clear();
+  };
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    const std::string_view piece = pieces[id];
+    for (size_t cut = 1; cut < piece.size(); ++cut) {
+      const std::string_view left = piece.substr(0, cut);
+      cuts.push_back(
+          {{static_cast<uint32_t>(id), -1, -1, static_cast<int32_t>(id)}, left, piece.substr(cut), table.hash(left)});
+      table.prefetch_slot(cuts.back().hash);
+    }
+    if (cuts.size() >= kBatch) resolve();
   }
+  resolve();
   return merges;
 }
 
