@@ -40,6 +40,12 @@ class MdsBytes {
   const MdsFile& file_of(size_t shard) const {
     return shards_[shard].compression == Compression::kNone ? shards_[shard].raw : shards_[shard].zip;
   }
+  // Decompressed shards in the cache, at most.
+  int64_t most_cached_bytes() const {
+    int64_t bytes = 0;
+    for (const MdsShard& shard : shards_) bytes += shard.compression == Compression::kNone ? 0 : shard.raw.bytes;
+    return std::min(bytes, kMdsCacheBytes);
+  }
   // Within the size of the decompressed shard.
   void read(size_t shard, int64_t offset, std::span<std::byte> out) const {
     if (shards_[shard].compression == Compression::kNone) {
@@ -124,6 +130,10 @@ class MdsSamples {
   int64_t count() const { return std::ssize(samples_); }
   int64_t tokens() const { return starts_.back(); }
   std::span<const int64_t> starts() const { return starts_; }
+  int64_t memory_bytes() const {
+    return count() * int64_t{sizeof(MdsSample)} + std::ssize(starts_) * int64_t{sizeof(int64_t)} +
+           bytes_.most_cached_bytes();
+  }
   void read(int64_t first, std::span<int32_t> out) const;
 
  private:
@@ -233,6 +243,7 @@ class MdsStore final : public TokenStore {
     };
     append_document_starts(samples_->count(), first, count, base, read, out);
   }
+  int64_t memory_bytes() const override { return samples_->memory_bytes(); }
 
  private:
   void read_ids(int64_t first, std::span<int32_t> out) const override { samples_->read(first, out); }
