@@ -82,6 +82,12 @@ RunData::RunData(const RunConfig& config, const RunTable& table)
   train.check_epochs(samples_of(table), config.data.max_epochs);
   if (config.data.validation.empty()) return;
 
+  for (size_t i = 0; i < config.data.validation.size(); ++i) {
+    if (const double most = config.data.validation[i].max_epochs; most != 0) {
+      fail(Kind::kConfig, str("data.validation[", i, "].max_epochs is ", most, ", but no epochs are counted there"),
+           "leave it out; it limits sources of data.sources");
+    }
+  }
   validation.emplace(opened("data.validation", config, validation_options(config.data), config.data.validation));
   if (validation->tokenizer().hash != train.tokenizer().hash) {
     fail(Kind::kData,
