@@ -25,7 +25,7 @@ struct DataMemory {
   SampleMemory samples;    // of training and validation data
 
   int64_t total() const { return read_ahead + samples.order + samples.sources; }
-  std::string text() const;  // "4.2 MiB to read ahead, ..."
+  std::string text() const;  // for people: the sum, and each part
 };
 
 // The memory of the training's loader, and of those of validation or of gradients that are computed again.
