@@ -19,6 +19,8 @@ namespace tokamak {
 inline constexpr int64_t kBinBlockBytes = int64_t{4} << 20;
 inline constexpr int64_t kIdxBlockBytes = int64_t{64} << 10;  // small: readers access an index at random
 
+inline constexpr int64_t kSumsHeaderWords = 6;  // of the file, besides the sums
+
 struct SumTable {
   int64_t block_bytes = 0;
   std::vector<uint64_t> sums;

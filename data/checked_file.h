@@ -21,6 +21,9 @@ class CheckedFile {
   // a second time first, in case the read error was transient.
   void read_at(int64_t offset, std::span<std::byte> out) const;
 
+  // Host memory, in bytes, of a file of so many blocks.
+  static int64_t memory_bytes(int64_t blocks) { return blocks * int64_t{sizeof(uint64_t) + sizeof(std::atomic<bool>)}; }
+
   int64_t size() const { return size_; }
   const std::string& path() const { return path_; }
   int64_t blocks() const { return sums_.blocks(); }

@@ -55,6 +55,12 @@ void Dataset::document_starts(int64_t first, int64_t count, std::vector<int32_t>
   }
 }
 
+int64_t Dataset::memory_bytes() const {
+  int64_t sum = 0;
+  for (const auto& store : stores_) sum += store->memory_bytes();
+  return sum;
+}
+
 int64_t Dataset::sequences() const {
   int64_t sum = 0;
   for (const auto& store : stores_) sum += store->sequences();

@@ -31,6 +31,7 @@ class Dataset {
   // Appends base + p - first for each position p in [first, first + count) at which a document begins, in ascending
   // order.
   void document_starts(int64_t first, int64_t count, std::vector<int32_t>& out, int64_t base = 0) const;
+  int64_t memory_bytes() const;  // of all stores
   int64_t sequences() const;
   // The lengths of all sequences, in stored order. Error(kData) if they do not add up to tokens().
   std::vector<int32_t> sequence_lengths() const;

@@ -10,6 +10,37 @@
 
 namespace tokamak {
 
+namespace {
+
+// Calls visit(array, elements) for each array of a micro-batch of `tokens` = B T tokens.
+void visit_batch(auto& batch, int64_t tokens, const auto& visit) {
+  visit(batch.tokens, tokens);
+  visit(batch.targets, tokens);
+  visit(batch.positions, tokens);
+  visit(batch.cu_seqlens, tokens + 1);
+}
+
+// Likewise of a sample of `length` = T tokens. The first start stays when a document begins at the same position.
+void visit_sample(auto& sample, int64_t length, const auto& visit) {
+  visit(sample.tokens, length + 1);
+  visit(sample.targets, length);
+  visit(sample.document_starts, length + 1);
+  visit(sample.ranges, length + 1);
+}
+
+}  // namespace
+
+int64_t Loader::planned_bytes(const Sizes& sizes) {
+  int64_t bytes = 0;
+  const auto add = [&](const auto& array, int64_t elements) { bytes += elements * int64_t{sizeof(array[0])}; };
+  const MicroBatch batch;
+  visit_batch(batch, sizes.micro_batch * sizes.length, add);
+  bytes *= sizes.prefetch + 1;
+  const Sample sample;
+  visit_sample(sample, sizes.length, add);
+  return bytes + kBinBlockBytes;
+}
+
 Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(source), options_(options) {
   const int64_t G = options_.samples_per_step;
   const int64_t R = options_.ranks;
@@ -22,7 +53,10 @@ Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(sour
   slice_begin_ = options_.rank * G / R;
   slice_end_ = (options_.rank + 1) * G / R;
   micro_batches_ = (slice_end_ - slice_begin_ + options_.micro_batch - 1) / options_.micro_batch;
+  const auto reserve = [](auto& array, int64_t elements) { array.reserve(elements); };
   ring_.resize(options_.prefetch + 1);
+  for (MicroBatch& batch : ring_) visit_batch(batch, options_.micro_batch * source.sequence_length(), reserve);
+  visit_sample(sample_, source.sequence_length(), reserve);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -49,6 +83,14 @@ const MicroBatch& Loader::next() {
     std::rethrow_exception(error_);
   }
   return ring_[(taken_ - 1) % std::ssize(ring_)];
+}
+
+int64_t Loader::reserved_bytes() const {
+  int64_t bytes = 0;
+  const auto add = [&](const auto& array, int64_t) { bytes += int64_t(array.capacity() * sizeof(array[0])); };
+  for (const MicroBatch& batch : ring_) visit_batch(batch, 0, add);
+  visit_sample(sample_, 0, add);
+  return bytes;
 }
 
 // Fills the ring until stopped. The slot of micro-batch n is free once n - prefetch was taken: the caller then no

@@ -39,6 +39,16 @@ struct LoaderOptions {
 
 class Loader {
  public:
+  // Host memory, in bytes, of a loader of micro-batches of B sequences of T tokens. It has the micro-batches that it
+  // prefetches, the one that its caller holds, and one sample. All of this is reserved at the start. A block of a file
+  // comes and goes, while its checksum is compared.
+  struct Sizes {
+    int64_t micro_batch = 1;  // B
+    int64_t length = 0;       // T
+    int64_t prefetch = LoaderOptions().prefetch;
+  };
+  static int64_t planned_bytes(const Sizes& sizes);
+
   // `source` must outlive the loader.
   Loader(const SampleSource& source, LoaderOptions options);
   ~Loader();
@@ -50,6 +60,7 @@ class Loader {
 
   int64_t micro_batches_per_step() const { return micro_batches_; }  // of this rank
   double wait_seconds() const { return wait_seconds_; }              // total time that next() has waited
+  int64_t reserved_bytes() const;                                    // of all its arrays: planned_bytes() less a block
 
  private:
   void run();

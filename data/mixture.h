@@ -25,6 +25,7 @@ class Mixture final : public SourceSchedule {
 
   Draw at(int64_t k) const override;  // O(1)
   int64_t count(int64_t source, int64_t samples) const override;
+  int64_t memory_bytes() const override { return period_ * int64_t{2 * sizeof(int32_t)}; }
   int64_t period() const { return period_; }
   const std::vector<int64_t>& parts() const { return parts_; }  // (sources), their sum is the period
 

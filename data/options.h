@@ -46,7 +46,8 @@ struct SourceOptions {
       "id between documents in files without an index of them; -1: the tokenizer's EOS, or for llmc its BOS or EOS");
     v("token_type", token_type, "type of the tokens in raw files, whose bytes do not say it; a wrong one reads noise");
     v("max_epochs", max_epochs,
-      "refuse to start if this source would be repeated more often, whatever data.max_epochs allows; 0: no limit");
+      "refuse to start if the run would read this source more than so many times, even if data.max_epochs allows it; "
+      "0: no limit");
   }
 };
 
@@ -100,10 +101,11 @@ struct DataOptions {
       "with order: shuffled, permute blocks of so many windows, then windows within 16 blocks: fewer scattered reads, "
       "less mixing; 0: all windows");
     v("max_epochs", max_epochs,
-      "refuse to start if a source would be repeated more often; repeated data teaches less each time; 0: no limit");
+      "refuse to start if the run would read any source more than so many times; repeated data teaches less each time; "
+      "0: no limit");
     v("read_retries", read_retries,
-      "repetitions of a failed read (EIO, ESTALE, a short file) after 0.1, 0.4, 1.6, ... s; more wait out a longer "
-      "failover of a file server");
+      "repetitions of a failed read (EIO, ESTALE, a short file), after 0.1, 0.4, 1.6, ... s, before the run ends; more "
+      "outlast a longer failover");
     v("cache", cache,
       "directory of the data sets made of sources of text, which other runs reuse; empty: data/ in run.output_dir");
   }

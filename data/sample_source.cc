@@ -59,12 +59,7 @@ void SampleSource::check_options() const {
 SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
                            int64_t vocab_size, int64_t run_samples)
     : SampleSource(options, seed) {
-  std::vector<double> weights;
-  for (const SourceOptions& source : sources) {
-    add(open_dataset(source, vocab_size, *files_), source.max_epochs);
-    weights.push_back(source.weight);
-  }
-  arrange(weights, run_samples);
+  arrange(open(sources, vocab_size), run_samples);
 }
 
 SampleSource::SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
@@ -72,6 +67,34 @@ SampleSource::SampleSource(const DataOptions& options, std::vector<Dataset> data
     : SampleSource(options, seed) {
   for (Dataset& dataset : datasets) add(std::move(dataset));
   arrange(weights, run_samples);
+}
+
+SampleMemory SampleSource::planned_memory(const DataOptions& options, std::span<const SourceOptions> sources,
+                                          int64_t seed, int64_t vocab_size, int64_t run_samples) {
+  SampleSource planned(options, seed);
+  const std::vector<double> weights = planned.open(sources, vocab_size);
+  if (options.order != SampleOrder::kMegatron) {
+    planned.arrange(weights, run_samples);
+    return planned.memory();
+  }
+  return {planned.plan_megatron(weights, run_samples).bytes, planned.memory().sources};
+}
+
+SampleMemory SampleSource::memory() const {
+  SampleMemory memory;
+  if (schedule_) memory.order += schedule_->memory_bytes();
+  for (const auto& order : orders_) memory.order += order->memory_bytes();
+  for (const Dataset& dataset : datasets_) memory.sources += dataset.memory_bytes();
+  return memory;
+}
+
+std::vector<double> SampleSource::open(std::span<const SourceOptions> sources, int64_t vocab_size) {
+  std::vector<double> weights;
+  for (const SourceOptions& source : sources) {
+    add(open_dataset(source, vocab_size, *files_), source.max_epochs);
+    weights.push_back(source.weight);
+  }
+  return weights;
 }
 
 void SampleSource::add(Dataset dataset, double max_epochs) {
@@ -93,10 +116,7 @@ void SampleSource::add(Dataset dataset, double max_epochs) {
 
 void SampleSource::arrange(std::span<const double> weights, int64_t run_samples) {
   if (datasets_.empty()) fail(Kind::kConfig, "there is no data set to read: the list of sources is empty");
-  if (options_.order == SampleOrder::kMegatron) {
-    const int64_t pinned = options_.megatron_samples;
-    return arrange_as_megatron(weights, pinned > 0 ? pinned : run_samples);
-  }
+  if (options_.order == SampleOrder::kMegatron) return arrange_as_megatron(plan_megatron(weights, run_samples));
   std::vector<std::string> names;
   for (const Dataset& dataset : datasets_) names.push_back(dataset.directory());
   auto mixture = std::make_unique<Mixture>(weights, names);
@@ -119,7 +139,8 @@ EpochShuffle SampleSource::shuffle_of(int64_t source) const {
   return block > 0 ? EpochShuffle::blocks(seed_, source, block) : EpochShuffle::keyed(seed_, source);
 }
 
-void SampleSource::arrange_as_megatron(std::span<const double> weights, int64_t samples) {
+SampleSource::MegatronPlan SampleSource::plan_megatron(std::span<const double> weights, int64_t run_samples) const {
+  const int64_t samples = options_.megatron_samples > 0 ? options_.megatron_samples : run_samples;
   if (samples <= 0) fail(Kind::kConfig, "data.order is megatron, which depends on the samples of a run; here is none");
   if (seed_ < 0 || seed_ > std::numeric_limits<uint32_t>::max()) {
     fail(Kind::kConfig, str("run.seed is ", seed_, "; data.order megatron takes 0 to 2^32 - 1, as numpy does"));
@@ -131,37 +152,39 @@ void SampleSource::arrange_as_megatron(std::span<const double> weights, int64_t 
   }
   // Megatron normalises the weights of a blend twice. A single source is not blended.
   const bool blended = sources() > 1;
-  weights_ = megatron_normalized(weights);
-  megatron_samples_ = samples;
-  int64_t blend = 0;
-  int64_t bytes = 0;
-  std::vector<MegatronOrder::Options> built;
+  MegatronPlan plan{.samples = samples, .weights = megatron_normalized(weights)};
   for (int64_t i = 0; i < sources(); ++i) {
-    blend += megatron_share(samples, weights_[i]);
-    built.push_back({.length = sequence_length_,
-                     .samples = blended ? megatron_share_with_surplus(samples, weights_[i]) : samples,
-                     .seed = static_cast<uint32_t>(seed_)});
-    bytes += MegatronOrder::planned_bytes(dataset(i).tokens(), dataset(i).sequences(), built.back());
+    if (blended) plan.blend += megatron_share(samples, plan.weights[i]);
+    plan.orders.push_back({.length = sequence_length_,
+                           .samples = blended ? megatron_share_with_surplus(samples, plan.weights[i]) : samples,
+                           .seed = static_cast<uint32_t>(seed_)});
+    plan.bytes += MegatronOrder::planned_bytes(dataset(i).tokens(), dataset(i).sequences(), plan.orders.back());
   }
-  if (blended) bytes += MegatronBlend::planned_bytes(blend);
-  if (const int64_t available = available_memory_bytes(); bytes > available) {
+  plan.bytes += MegatronBlend::planned_bytes(plan.blend);
+  return plan;
+}
+
+void SampleSource::arrange_as_megatron(const MegatronPlan& plan) {
+  if (const int64_t available = available_memory_bytes(); plan.bytes > available) {
     fail(Kind::kDevice,
-         str("data.order megatron needs ", human_bytes(bytes), " on each rank for the arrays of ", samples,
+         str("data.order megatron needs ", human_bytes(plan.bytes), " on each rank for the arrays of ", plan.samples,
              " samples, but ", human_bytes(available), " are available"),
          "take data.order: shuffled, which has none, or fewer ranks on a node, or train for fewer tokens");
   }
-  if (blended) {
-    schedule_ = std::make_unique<MegatronBlend>(megatron_normalized(weights_), blend);
+  weights_ = plan.weights;
+  megatron_samples_ = plan.samples;
+  if (plan.blend > 0) {
+    schedule_ = std::make_unique<MegatronBlend>(megatron_normalized(weights_), plan.blend);
   } else {
     schedule_ = std::make_unique<Mixture>(std::vector<double>{1.0}, std::vector<std::string>{dataset(0).directory()});
   }
   for (int64_t i = 0; i < sources(); ++i) {
     const std::vector<int32_t> lengths = dataset(i).sequence_lengths();
     const SequenceRange part = megatron_training_part(options_.megatron_split, std::ssize(lengths));
-    auto order = std::make_unique<MegatronOrder>(lengths, part, built[i]);
-    if (blended && schedule_->count(i, blend) > order->samples()) {
+    auto order = std::make_unique<MegatronOrder>(lengths, part, plan.orders[i]);
+    if (plan.blend > 0 && schedule_->count(i, plan.blend) > order->samples()) {
       fail(Kind::kConfig,
-           str("the blend takes ", schedule_->count(i, blend), " samples of ", dataset(i).directory(),
+           str("the blend takes ", schedule_->count(i, plan.blend), " samples of ", dataset(i).directory(),
                ", which Megatron builds with ", order->samples(), " and then refuses"),
            "change the weights or the number of samples");
     }
@@ -224,9 +247,10 @@ void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
     if (most <= 0 || epochs(i, samples) <= most) return;
     const int64_t taken = schedule_->count(i, samples);
     fail(Kind::kConfig,
-         str("the run would read data set ", dataset(i).directory(), " ", fixed(epochs(i, samples), 2),
-             " times: ", taken, " of its ", samples, " samples (", fixed(100.0 * double(taken) / double(samples), 2),
-             " %), where one epoch has ", windows(i), "; ", key, " is ", most),
+         str("the run would read data set ", dataset(i).directory(), " (data.sources[", i, "]) ",
+             fixed(epochs(i, samples), 2), " times: ", taken, " of its ", samples, " samples (",
+             fixed(100.0 * double(taken) / double(samples), 2), " %), where one epoch has ", windows(i), "; ", key,
+             " is ", most),
          str("train for fewer tokens, give the source a smaller weight, add data or raise ", key));
   };
   for (int64_t i = 0; i < sources(); ++i) {

@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "data/file_pool.h"
 #include "data/options.h"
+#include "data/order/megatron_order.h"
 #include "data/order/source_order.h"
 #include "data/order/source_schedule.h"
 #include "data/order/window_order.h"
@@ -25,6 +26,12 @@ struct Sample {
   std::vector<TokenRange> ranges;        // of its source's data set
 };
 
+// Host memory of a SampleSource, in bytes. Every rank has its own.
+struct SampleMemory {
+  int64_t order = 0;    // arrays of order: megatron and of a mixture, checksums of tables of rows
+  int64_t sources = 0;  // what the data sets keep: TokenStore::memory_bytes()
+};
+
 class SampleSource {
  public:
   // Opens `sources` (options.sources or options.validation). Error(kData): a damaged or short data set, ids beyond
@@ -35,6 +42,11 @@ class SampleSource {
   // As above, but with data sets that are already open, one for each weight.
   SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights, int64_t seed,
                int64_t run_samples = 0);
+
+  // The memory of a source that is not made. Opens the files, with the constructor's errors, but makes no arrays.
+  static SampleMemory planned_memory(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
+                                     int64_t vocab_size, int64_t run_samples = 0);
+  SampleMemory memory() const;
 
   // Fills `out` with sample k >= 0. Thread-safe; allocates nothing if `out` is reused.
   void read(int64_t k, Sample& out) const;
@@ -59,11 +71,21 @@ class SampleSource {
 
  private:
   SampleSource(const DataOptions& options, int64_t seed);
+  std::vector<double> open(std::span<const SourceOptions> sources, int64_t vocab_size);  // returns the weights
   void add(Dataset dataset, double max_epochs = 0);
   void check_options() const;
   void arrange(std::span<const double> weights, int64_t run_samples);
   EpochShuffle shuffle_of(int64_t source) const;
-  void arrange_as_megatron(std::span<const double> weights, int64_t samples);
+  // Megatron's arrays, counted and not yet made.
+  struct MegatronPlan {
+    int64_t samples = 0;
+    std::vector<double> weights;                 // normalised
+    std::vector<MegatronOrder::Options> orders;  // of each source
+    int64_t blend = 0;                           // samples of the blend; 0: one source, which is not blended
+    int64_t bytes = 0;
+  };
+  MegatronPlan plan_megatron(std::span<const double> weights, int64_t run_samples) const;
+  void arrange_as_megatron(const MegatronPlan& plan);
 
   std::unique_ptr<FilePool> files_;
   std::vector<Dataset> datasets_;

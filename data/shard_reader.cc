@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kPointers = 256;  // index entries per read
 
-void check_size(const std::string& path, int64_t expected) {
+int64_t checked_size(const std::string& path, int64_t expected) {
   std::error_code code;
   const auto size = std::filesystem::file_size(path, code);
   const std::string hint = "the copy of the data set is incomplete; `tokamak data verify` lists all its faults";
@@ -22,6 +22,7 @@ void check_size(const std::string& path, int64_t expected) {
   if (expected >= 0 && static_cast<int64_t>(size) != expected) {
     fail(Kind::kData, str(path, " is ", size, " bytes long; its manifest says ", expected), hint);
   }
+  return static_cast<int64_t>(size);
 }
 
 // Widens u16 to i32 in place: the packed ids lie in the upper half of `out`, and position i is written only after
@@ -42,9 +43,9 @@ Shard::Shard(const std::string& directory, const ShardInfo& info, TokenType type
       prefix_(directory + "/" + info.name),
       type_(type),
       pool_(pool) {
-  check_size(prefix_ + ".bin", info.bytes);
-  check_size(prefix_ + ".idx", info.index_bytes);
-  check_size(prefix_ + ".sum", -1);
+  checked_size(prefix_ + ".bin", info.bytes);
+  checked_size(prefix_ + ".idx", info.index_bytes);
+  blocks_ = std::max<int64_t>(checked_size(prefix_ + ".sum", -1) / int64_t{sizeof(uint64_t)} - kSumsHeaderWords, 0);
 }
 
 const Shard::Files& Shard::files() const {

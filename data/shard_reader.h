@@ -23,6 +23,7 @@ class Shard final : public TokenStore {
   void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const override;
   void for_each_part(const std::function<void(const DocumentPart&)>& visit) const override;
   void sequence_lengths(int64_t first, std::span<int32_t> out) const override;
+  int64_t memory_bytes() const override { return CheckedFile::memory_bytes(blocks_); }
 
   // Reads the whole index. Error(kData) unless lengths and pointers tile the .bin without gap or overlap, and each
   // document is one sequence.
@@ -44,6 +45,7 @@ class Shard final : public TokenStore {
   std::string prefix_;
   TokenType type_;
   FilePool& pool_;
+  int64_t blocks_ = 0;  // of both files, by the size of their checksums
   mutable std::once_flag once_;
   mutable std::unique_ptr<Files> files_;
 };

@@ -50,6 +50,10 @@ class TokenStore {
   // bytes that were read.
   virtual std::string check_sums(const std::function<void(int64_t)>& /*progress*/) const { return "without checksums"; }
 
+  // Host memory, in bytes, that the store takes now or once it is read: parts of its index, checksums, a cache at its
+  // limit.
+  virtual int64_t memory_bytes() const { return 0; }
+
   // Megatron orders sequences. A document has one, unless the format says otherwise; they fill the store without gaps.
   virtual int64_t sequences() const { return info_.documents; }
   // The lengths of sequences [first, first + out.size()). Error(kData) if one is negative. A store without an index of

@@ -19,6 +19,7 @@ class MegatronBlend final : public SourceSchedule {
 
   Draw at(int64_t k) const override;  // k modulo the number of samples
   int64_t count(int64_t source, int64_t samples) const override;
+  int64_t memory_bytes() const override { return planned_bytes(std::ssize(source_)); }
 
   static int64_t planned_bytes(int64_t samples) { return samples * int64_t{sizeof(uint16_t) + sizeof(uint32_t)}; }
 

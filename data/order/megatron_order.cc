@@ -1,6 +1,7 @@
 #include "data/order/megatron_order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int64_t kMost = int64_t{std::numeric_limits<uint32_t>::max()} - 2;  // Megatron's arrays have 64 bits above
 constexpr double kSeparateBelow = 0.80;                                       // of an epoch, Megatron's threshold
+
+constexpr double kMostBytes = 1e14;  // so that those of all sources can be added
 
 // The epochs that N samples of T tokens and one more take, of t tokens each.
 int64_t epochs_of(int64_t N, int64_t T, int64_t t) {
@@ -100,13 +103,24 @@ void MegatronOrder::ranges(int64_t j, std::vector<TokenRange>& out) const {
   }
 }
 
+int64_t MegatronOrder::memory_bytes() const {
+  return array_bytes(double(starts_.size()) - 1, double(documents_.size()), double(shuffle_.size()));
+}
+
 int64_t MegatronOrder::planned_bytes(int64_t tokens, int64_t sequences, Options options) {
-  const int64_t epochs = epochs_of(options.samples, options.length, tokens);
-  const double samples = double(epochs) * double(tokens) / double(options.length);
-  const double entries = double(sequences) * (sizeof(int32_t) + sizeof(int64_t)) +
-                         double(epochs) * double(sequences) * sizeof(int32_t) +
-                         (samples + 1) * (sizeof(Cut) + sizeof(uint32_t));
-  return static_cast<int64_t>(std::min(entries, 1e18));
+  const auto epochs = double(epochs_of(options.samples, options.length, tokens));
+  const double samples = std::floor((epochs * double(tokens) - 1) / double(options.length));
+  const double lengths = double(sequences) * sizeof(int32_t);
+  return array_bytes(double(sequences), epochs * double(sequences), samples) +
+         static_cast<int64_t>(std::min(lengths, kMostBytes));
+}
+
+// For S sequences, the documents of all epochs and M samples. Counts are doubles: those of a foreign index may
+// overflow.
+int64_t MegatronOrder::array_bytes(double sequences, double documents, double samples) {
+  const double bytes = (sequences + 1) * sizeof(starts_[0]) + documents * sizeof(documents_[0]) +
+                       (samples + 1) * sizeof(cuts_[0]) + samples * sizeof(shuffle_[0]);
+  return static_cast<int64_t>(std::min(bytes, kMostBytes));
 }
 
 }  // namespace tokamak

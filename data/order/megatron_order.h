@@ -25,6 +25,7 @@ class MegatronOrder final : public SourceOrder {
 
   RangeKind kind() const override { return RangeKind::kDocuments; }
   int64_t epoch() const override { return epoch_; }
+  int64_t memory_bytes() const override;
   void ranges(int64_t j, std::vector<TokenRange>& out) const override;  // j modulo samples()
 
   int64_t samples() const { return std::ssize(shuffle_); }  // M >= N
@@ -39,10 +40,12 @@ class MegatronOrder final : public SourceOrder {
   };
   const std::vector<Cut>& sample_index() const { return cuts_; }  // (M + 1)
 
-  // An upper limit of the memory of an order and of its construction, for a data set of so many tokens and sequences.
+  // The memory of an order of all of a data set's tokens and sequences, and of the lengths it is made of. About as much
+  // for a part of them.
   static int64_t planned_bytes(int64_t tokens, int64_t sequences, Options options);
 
  private:
+  static int64_t array_bytes(double sequences, double documents, double samples);
   void cut(int64_t samples, int64_t length);
 
   int64_t epochs_ = 1;

@@ -42,6 +42,7 @@ class PackTable {
 
   int64_t rows() const { return report_.rows; }
   const PackReport& report() const { return report_; }
+  int64_t memory_bytes() const { return CheckedFile::memory_bytes(file_->blocks()); }
   const std::string& hash() const { return hash_; }  // equal tables have equal hashes
 
   // The tokens of row r: each piece's positions and one token more.
@@ -62,6 +63,7 @@ class PackedOrder final : public SourceOrder {
 
   RangeKind kind() const override { return RangeKind::kRows; }
   int64_t epoch() const override { return table_.rows(); }
+  int64_t memory_bytes() const override { return table_.memory_bytes(); }
   void ranges(int64_t j, std::vector<TokenRange>& out) const override {
     table_.row(shuffle_(j % epoch(), j / epoch(), epoch()), out);
   }

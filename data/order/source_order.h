@@ -26,7 +26,8 @@ class SourceOrder {
   virtual ~SourceOrder() = default;
 
   virtual RangeKind kind() const = 0;
-  virtual int64_t epoch() const = 0;  // samples of one epoch
+  virtual int64_t epoch() const = 0;                  // samples of one epoch
+  virtual int64_t memory_bytes() const { return 0; }  // host memory of its arrays
   // Replaces `out` by the ranges of sample j >= 0.
   virtual void ranges(int64_t j, std::vector<TokenRange>& out) const = 0;
 };

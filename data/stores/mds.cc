@@ -105,6 +105,12 @@ class MdsBytes {
     digests.expect_equal();
     if (shards_[shard].compression != Compression::kNone) decompress(shard);
   }
+  // Decompressed shards in the cache, at most.
+  int64_t most_cached_bytes() const {
+    int64_t bytes = 0;
+    for (const MdsShard& shard : shards_) bytes += shard.compression == Compression::kNone ? 0 : shard.raw.bytes;
+    return std::min(bytes, kMdsCacheBytes);
+  }
   // Within the size of the decompressed shard.
   void read(size_t shard, int64_t offset, std::span<std::byte> out) const {
     if (shards_[shard].compression == Compression::kNone) {
@@ -191,6 +197,10 @@ class MdsSamples {
   int64_t count() const { return std::ssize(samples_); }
   int64_t tokens() const { return starts_.back(); }
   std::span<const int64_t> starts() const { return starts_; }
+  int64_t memory_bytes() const {
+    return count() * int64_t{sizeof(MdsSample)} + std::ssize(starts_) * int64_t{sizeof(int64_t)} +
+           bytes_.most_cached_bytes();
+  }
   void read(int64_t first, std::span<int32_t> out) const;
   std::string check_sums(const std::function<void(int64_t)>& progress) const {
     int64_t done = 0;
@@ -320,6 +330,7 @@ class MdsStore final : public TokenStore {
   std::string check_sums(const std::function<void(int64_t)>& progress) const override {
     return samples_->check_sums(progress);
   }
+  int64_t memory_bytes() const override { return samples_->memory_bytes(); }
 
  private:
   void read_ids(int64_t first, std::span<int32_t> out) const override { samples_->read(first, out); }

@@ -60,6 +60,7 @@ class ListedFile final : public TokenFile {
     for (int64_t d = 0; d < std::ssize(starts()); ++d) visit({starts()[d], length(d)});
   }
   int64_t sequences() const override { return std::ssize(starts()); }
+  int64_t memory_bytes() const override { return std::ssize(starts()) * int64_t{sizeof(int64_t)}; }
   void sequence_lengths(int64_t first, std::span<int32_t> out) const override {
     for (int64_t i = 0; i < std::ssize(out); ++i) {
       if (length(first + i) > std::numeric_limits<int32_t>::max()) {

@@ -19,6 +19,7 @@
 #include "model/recompute.h"
 #include "plan/auto_choice.h"
 #include "train/memory_check.h"
+#include "train/run_data.h"
 #include "train/run_table.h"
 
 namespace tokamak::cli {
@@ -33,6 +34,20 @@ double recomputed_of_step(const RunConfig& config, const DryRun& run) {
   const auto costs =
       keep_costs(config.model, shape.sequences_per_rank * shape.length, shape.length, compute_dtype(config.precision));
   return recomputed_flops(costs, run.model().kept());
+}
+
+// The memory of the data, or what is known of it where its files are not on this machine.
+struct PlannedData {
+  DataMemory memory;
+  std::string missing;  // why only `read_ahead` is known; "": all is known
+};
+
+PlannedData plan_data(const RunConfig& config, const BatchShape& shape) {
+  try {
+    return {plan_data_memory(config, RunTable(config, shape), shape.micro_batch), ""};
+  } catch (const Error& error) {
+    return {{.read_ahead = read_ahead_bytes(config, shape.micro_batch), .samples = {}}, error.what()};
+  }
 }
 
 void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
@@ -62,6 +77,23 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
         << human_bytes(run.device().reserve_bytes() + run.mesh().reserve_bytes()) << " reserved for " << kReserveIsFor;
   }
   out << ":\n" << run.memory().report();
+  const PlannedData data = plan_data(config, shape);
+  out << "host memory of the data on each rank: "
+      << (data.missing.empty() ? data.memory.text()
+                               : str(human_bytes(data.memory.read_ahead),
+                                     " to read ahead; indexes and orders are "
+                                     "not counted, since ",
+                                     data.missing))
+      << "\n";
+}
+
+// Absent figures are unknown: the data's files are not on this machine.
+nlohmann::ordered_json data_json(const PlannedData& data) {
+  nlohmann::ordered_json figures = {{"read_ahead", data.memory.read_ahead}};
+  if (!data.missing.empty()) return figures;
+  figures["order"] = data.memory.samples.order;
+  figures["sources"] = data.memory.samples.sources;
+  return figures;
 }
 
 nlohmann::ordered_json step_json(const StepRecord& step, const Ops& ops) {
@@ -102,6 +134,7 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"memory_bytes", planned_bytes(run.memory(), run.device())},
           {"pinned_bytes", pinned_bytes(run.memory(), run.device())},
           {"memory", groups},
+          {"data_memory", data_json(plan_data(config, shape))},
           {"kept_layers", kept},
           {"recomputed_flops", recomputed_of_step(config, run)},
           {"step", step_json(run.record(), run.ops())}};

@@ -13,6 +13,7 @@
 #include "doctor/checks.h"
 #include "train/auto_choice.h"
 #include "train/memory_check.h"
+#include "train/run_data.h"
 #include "train/run_plan.h"
 
 namespace tokamak::doctor {
@@ -69,7 +70,8 @@ std::string compare_plan(CheckResult& result, World& world, const RankHosts& pee
     facts.set("share_bytes", share.available);
     facts.set("reserve_bytes", share.reserve);
     try {
-      expect_fit(run.engine->plan(), device, share, config, run.shape.micro_batch);
+      expect_fit(run.engine->plan(), device, share, config, run.shape.micro_batch,
+                 read_ahead_bytes(config, run.shape.micro_batch));
     } catch (const Error& error) {  // leaves out the plan, which is a page long
       fail(error.kind(), error.what(), error.hint().substr(0, error.hint().find("\nplan:")));
     }

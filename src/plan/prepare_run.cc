@@ -4,6 +4,7 @@
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
 #include "plan/auto_choice.h"
+#include "train/run_data.h"
 
 namespace tokamak {
 
@@ -57,7 +58,9 @@ PreparedRun prepare_run(World& world, Backend& backend, const RunConfig& config,
     run.program_bytes = backend.device->used_bytes();
     run.planned = plan_run(run.config, batch, run.mesh->mesh(), backend, PlanFor::kTraining, run.memory.total,
                            run.memory.available);
-    expect_fit(run.planned.engine->plan(), *backend.device, run.memory, run.config, run.planned.shape.micro_batch);
+    const int64_t micro_batch = run.planned.shape.micro_batch;
+    expect_fit(run.planned.engine->plan(), *backend.device, run.memory, run.config, micro_batch,
+               read_ahead_bytes(run.config, micro_batch));
   });
   return run;
 }

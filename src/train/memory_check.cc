@@ -12,13 +12,17 @@ namespace {
 constexpr const char* kNoSnapshot = "checkpoint.async: false, without a snapshot, where training waits for the disk";
 constexpr const char* kMoreNodes = "more ranks on more nodes, each holding a smaller part of the state";
 
-void expect_host_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory) {
+std::string to_read_ahead(const char* how, int64_t bytes) {
+  return bytes == 0 ? "" : str(", ", how, " ", human_bytes(bytes), " to read data ahead");
+}
+
+void expect_host_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, int64_t read_ahead) {
   const int64_t pinned = pinned_bytes(plan, device);
-  if (pinned <= memory.host_available) return;
+  if (pinned + read_ahead <= memory.host_available) return;
   const int64_t ranks = memory.host_ranks;
   const std::string limit = tightest_memory_limit();
   fail(Kind::kDevice,
-       str("the run pins ", human_bytes(pinned), " of host memory on each rank",
+       str("the run pins ", human_bytes(pinned), " of host memory on each rank", to_read_ahead("besides", read_ahead),
            ranks > 1 ? str(", ", human_bytes(ranks * pinned), " on a node of ", ranks, " ranks") : "", ", but ",
            human_bytes(ranks * memory.host_available), " are available", limit.empty() ? "" : "; " + limit),
        str("what would help: ", snapshot_hint(device), "\nplan:\n", plan.report()));
@@ -64,9 +68,10 @@ std::string snapshot_hint(const Device& device) {
 int64_t fillable_bytes(int64_t bytes, bool uses_host_memory) { return uses_host_memory ? bytes - bytes / 8 : bytes; }
 
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
-                int64_t micro_batch) {
-  expect_host_fit(plan, device, memory);
-  const int64_t needed = planned_bytes(plan, device);
+                int64_t micro_batch, int64_t read_ahead) {
+  const bool on_host = device.uses_host_memory();
+  if (!on_host) expect_host_fit(plan, device, memory, read_ahead);
+  const int64_t needed = planned_bytes(plan, device) + (on_host ? read_ahead : 0);
   if (needed <= memory.available) return;
   std::vector<std::string> help;
   if (micro_batch > 1) help.push_back(str("lower training.micro_batch_size (now ", micro_batch, ")"));
@@ -100,7 +105,8 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   help.push_back(kMoreNodes);
   fail(
       Kind::kDevice,
-      str("the run needs ", human_bytes(needed), " on each rank, but ", human_bytes(memory.available), " are available",
+      str("the run needs ", human_bytes(needed), " on each rank", on_host ? to_read_ahead("including", read_ahead) : "",
+          ", but ", human_bytes(memory.available), " are available",
           memory.ranks_sharing > 1 ? str(" to each of ", memory.ranks_sharing, " ranks of this node") : "",
           memory.reserve > 0 ? str(", beside ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "",
           limit.empty() ? "" : "; " + limit),

@@ -41,9 +41,9 @@ std::string snapshot_hint(const Device& device);
 // eighth of it stays free.
 int64_t fillable_bytes(int64_t bytes, bool uses_host_memory);
 
-// Error(kDevice) if the plan does not fit into the device's memory, or its pinned buffers into the host's. It names the
-// numbers and the keys that would help.
+// Error(kDevice) if the plan does not fit into the device's memory, or its pinned buffers into the host's, next to
+// `read_ahead` bytes of training data (read_ahead_bytes). It names the numbers and the keys that would help.
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
-                int64_t micro_batch);
+                int64_t micro_batch, int64_t read_ahead = 0);
 
 }  // namespace tokamak

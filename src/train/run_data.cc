@@ -1,6 +1,9 @@
 #include "train/run_data.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "data/loader.h"
 #include "data/stores/source.h"
 
 namespace tokamak {
@@ -24,6 +27,17 @@ SampleSource opened(const char* key, const RunConfig& config, const DataOptions&
 
 int64_t samples_of(const RunTable& table) { return table.at(table.total_steps() + 1).samples; }
 
+DataOptions validation_options(DataOptions data) {
+  data.order = SampleOrder::kSequential;
+  data.packing = Packing::kWindows;
+  data.shuffle_block = 0;
+  return data;
+}
+
+SampleMemory operator+(const SampleMemory& a, const SampleMemory& b) {
+  return {a.order + b.order, a.sources + b.sources};
+}
+
 }  // namespace
 
 Manifest read_first_manifest(const RunConfig& config) {
@@ -35,16 +49,46 @@ std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const
   return load_tokenizer(data.tokenizer.path_in(directory), {specials_policy_of(data.tokenizer.hash), ""});
 }
 
+std::string DataMemory::text() const {
+  return str(human_bytes(total()), " (read ahead ", human_bytes(read_ahead), ", arrays of the order ",
+             human_bytes(samples.order), ", indexes, checksums and caches of the sources ",
+             human_bytes(samples.sources), ")");
+}
+
+int64_t read_ahead_bytes(const RunConfig& config, int64_t micro_batch) {
+  // A loader of training and, not at the same time, one of validation or two of gradients that are computed again.
+  const int64_t validation = config.data.validation.empty() ? 0 : 1;
+  const int64_t again = config.resilience.recompute_interval > 0 ? 2 : 0;
+  return (1 + std::max(validation, again)) *
+         Loader::planned_bytes({.micro_batch = micro_batch, .length = config.data.sequence_length});
+}
+
+DataMemory plan_data_memory(const RunConfig& config, const RunTable& table, int64_t micro_batch) {
+  const auto planned = [&](const char* key, const DataOptions& options, std::span<const SourceOptions> sources) {
+    return named(key, [&] {
+      return SampleSource::planned_memory(options, sources, config.run.seed, config.model.vocab_size,
+                                          samples_of(table));
+    });
+  };
+  SampleMemory samples = planned("data.sources", config.data, config.data.sources);
+  if (!config.data.validation.empty()) {
+    samples = samples + planned("data.validation", validation_options(config.data), config.data.validation);
+  }
+  return {read_ahead_bytes(config, micro_batch), samples};
+}
+
 RunData::RunData(const RunConfig& config, const RunTable& table)
     : train(opened("data.sources", config, config.data, config.data.sources, samples_of(table))) {
   train.check_epochs(samples_of(table), config.data.max_epochs);
   if (config.data.validation.empty()) return;
 
-  DataOptions in_order = config.data;
-  in_order.order = SampleOrder::kSequential;
-  in_order.packing = Packing::kWindows;
-  in_order.shuffle_block = 0;
-  validation.emplace(opened("data.validation", config, in_order, config.data.validation));
+  for (size_t i = 0; i < config.data.validation.size(); ++i) {
+    if (const double most = config.data.validation[i].max_epochs; most != 0) {
+      fail(Kind::kConfig, str("data.validation[", i, "].max_epochs is ", most, ", but no epochs are counted there"),
+           "leave it out; it limits sources of data.sources");
+    }
+  }
+  validation.emplace(opened("data.validation", config, validation_options(config.data), config.data.validation));
   if (validation->tokenizer().hash != train.tokenizer().hash) {
     fail(Kind::kData,
          str("data.validation ", config.data.validation[0].path, " was made with tokenizer ",
@@ -52,6 +96,11 @@ RunData::RunData(const RunConfig& config, const RunTable& table)
              train.tokenizer().hash),
          "tokenize both with the same tokenizer");
   }
+}
+
+DataMemory RunData::memory(const RunConfig& config, int64_t micro_batch) const {
+  const SampleMemory held_out = validation ? validation->memory() : SampleMemory();
+  return {read_ahead_bytes(config, micro_batch), train.memory() + held_out};
 }
 
 std::optional<double> RunData::bits_per_byte(double validation_loss) const {

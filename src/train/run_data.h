@@ -19,9 +19,25 @@ Manifest read_first_manifest(const RunConfig& config);
 // The tokenizer that a data set carries; nullptr if it carries none.
 std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data);
 
+// Host memory of a run's data on each rank, in bytes. It is no part of the plan's buffers.
+struct DataMemory {
+  int64_t read_ahead = 0;  // of the loaders that exist at the same time
+  SampleMemory samples;    // of training and validation data
+
+  int64_t total() const { return read_ahead + samples.order + samples.sources; }
+  std::string text() const;  // for people: the sum, and each part
+};
+
+// The memory of the training's loader, and of those of validation or of gradients that are computed again.
+int64_t read_ahead_bytes(const RunConfig& config, int64_t micro_batch);
+// Opens the data as RunData does, with its errors, but makes no arrays.
+DataMemory plan_data_memory(const RunConfig& config, const RunTable& table, int64_t micro_batch);
+
 struct RunData {
   // Error(kData) and Error(kConfig) as SampleSource, and if the tokenizers of training and validation data differ.
   RunData(const RunConfig& config, const RunTable& table);
+
+  DataMemory memory(const RunConfig& config, int64_t micro_batch) const;
 
   // Bits per byte of the held-out text; nothing if its bytes are unknown, or it is a mixture.
   std::optional<double> bits_per_byte(double validation_loss) const;

@@ -60,7 +60,7 @@ void log_run(const RunConfig& config, const OpenRun& open, const BatchShape& sha
 }
 
 // The whole table is in the log at level debug, and printed by `tokamak plan`.
-void log_memory(const MemoryPlan& plan, int64_t program_bytes, const MemoryShare& memory) {
+void log_memory(const MemoryPlan& plan, int64_t program_bytes, const MemoryShare& memory, const DataMemory& data) {
   constexpr size_t kShown = 3;
   std::vector<MemoryPlan::Group> groups = plan.groups();
   std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
@@ -72,6 +72,7 @@ void log_memory(const MemoryPlan& plan, int64_t program_bytes, const MemoryShare
             "), besides ", human_bytes(program_bytes), " of program and libraries",
             memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "");
   log::debug("memory plan:\n", plan.report());
+  log::debug("host memory of the data on each rank: ", data.text());
 }
 
 void append_choice(const ModelConfig& model, const AutoChoice& choice, std::vector<NamedValue>& values) {
@@ -112,7 +113,8 @@ Trainer::Trainer(World& world, const StopSignal& stop, PreparedRun run, std::uni
 void Trainer::start() {
   if (comm_.rank() == 0) {
     log_run(config(), *open_, run_.planned.shape, run_.mesh->mesh().data().size());
-    log_memory(engine().plan(), run_.program_bytes, run_.memory);
+    log_memory(engine().plan(), run_.program_bytes, run_.memory,
+               open_->data.memory(config(), run_.planned.shape.micro_batch));
   }
   engine().commit();
   const int64_t committed_bytes = engine().backend().device->used_bytes();

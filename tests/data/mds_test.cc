@@ -122,6 +122,11 @@ TEST_CASE("a compressed shard is decompressed and checked") {
   Written written{.compression = "\"zstd:7\"", .hashes = str(R"({"xxh3_64":")", hash, "\"}")};
   write_file(dir.file("index.json"), index_of(written, kGolden.size(), zip.size()));
   CHECK(contents_of(dir) == kTwo);
+  SourceOptions source;
+  source.path = dir.path();
+  FilePool pool;
+  // The decompressed shard, the places of two samples and their starts.
+  CHECK(open_source(source, pool).stores[0]->memory_bytes() == std::ssize(kGolden) + 2 * 8 + 3 * 8);
   const auto refused = [&](const Written& w, size_t raw, const std::vector<std::string>& words) {
     write_file(dir.file("index.json"), index_of(w, raw, zip.size()));
     check_fails(Kind::kData, words, [&] { contents_of(dir); });

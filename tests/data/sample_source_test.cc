@@ -115,7 +115,8 @@ TEST_CASE("a source that would be repeated too often stops the run before it beg
   const SampleSource source = open({{dir.path()}});
   CHECK_NOTHROW(source.check_epochs(74, 2));
   CHECK_NOTHROW(source.check_epochs(1000, 0));
-  check_fails(Kind::kConfig, {dir.path(), "2.03 times", "75", "37", "max_epochs"}, [&] { source.check_epochs(75, 2); });
+  check_fails(Kind::kConfig, {dir.path(), "(data.sources[0])", "2.03 times", "75", "37", "max_epochs"},
+              [&] { source.check_epochs(75, 2); });
 }
 
 TEST_CASE("a source's own limit of epochs stops the run, with the source, its share and its epochs") {

@@ -1,5 +1,6 @@
 """The real program under the real mpirun computes the same numbers as ranks that are threads. It runs 1, 2 and 4 ranks,
 and a run resumed on fewer. tests/train/invariance_test.cc has every combination."""
+import json
 import shutil
 
 from harness import digest, gathered, generated, main, relative, tokamak
@@ -117,6 +118,38 @@ def moments(place):
     assert "optimizer.moments: bf16 -> f32" in output and "rounded" not in output, output
 
 
+ORDERS = {"mixture": (), "blocks": ("data.shuffle_block=2",), "packed": ("data.packing=best_fit",),
+          "megatron": ("data.order=megatron",)}
+
+
+def orders(place):
+    """The default order of a mixture, blocks, packed rows and Megatron's order: 3 processes stop after step 3 of 6, and
+    2 go on. Their losses are those of 1 process, and each order has its own. A plan counts the memory of the data."""
+    for part in ("train", "validation"):
+        tokamak("data", "pack", f"{place.data}/{part}", "--length", "32")
+    given = ("training.max_steps=6", f"data.sources=[{{path: {place.data}/train, weight: 3, max_epochs: 9}}, "
+             f"{{path: {place.data}/validation, weight: 1}}]")
+    for name, keys in ORDERS.items():
+        place.train(f"{name}1", 1, *given, *keys)
+        place.train(f"{name}3", 3, *given, *keys, "--stop-at-step", "3", expect=75)
+        place.train(f"{name}3", 2, *given, *keys)
+        assert sorted(place.records(f"{name}3")) == list(range(1, 7)), place.records(f"{name}3")
+        difference = worst(place, f"{name}3", f"{name}1")
+        print(f"  {name}: largest relative difference from 1 rank {difference:.1e}")
+        assert difference < 1e-5, difference
+        plan = json.loads(tokamak("plan", place.config("planned"), *given, *keys, "--json"))
+        data, samples = plan["data_memory"], 6 * 24
+        assert 2 * (4 << 20) < data["read_ahead"] < 2 * (5 << 20) and data["sources"] > 0, data
+        assert (data["order"] > 18 * samples) == (name == "megatron"), data
+        assert "host memory of the data on each rank: " in tokamak("plan", place.config("planned"), *given, *keys)
+    for name in ORDERS:
+        others = [worst(place, f"{name}1", f"{other}1") for other in ORDERS if other != name]
+        assert min(others) > 1e-3, (name, others)
+    absent = json.loads(tokamak("plan", place.config("planned"), "model.vocab_size=400", "data.validation=[]",
+                                "data.sources=[{path: nowhere}]", "--json"))["data_memory"]
+    assert list(absent) == ["read_ahead"], absent
+
+
 AUTO = ("activation_checkpoint.mode=auto", "parallelism.keep_gathered=auto", "training.micro_batch_size=auto")
 
 
@@ -147,4 +180,4 @@ def choosing(place):
     assert "the hardware table has no GPU 'h10'" in output and "did you mean h100?" in output, output
 
 
-main([ranks, resume, recompute, sharing, moments, choosing])
+main([ranks, resume, recompute, sharing, moments, choosing, orders])

@@ -205,6 +205,11 @@ TEST_CASE("pinned buffers must fit into the host's memory, and an error names th
   plan.add("snapshot/master", DType::kF32, Shape{64 << 20}, MemoryKind::kPinned, Taken::kLater);
   MemoryShare share{.total = 1000, .available = 1000, .host_available = int64_t{256} << 20, .host_ranks = 3};
   expect_fit(plan, gpu, share, {}, 1);
+  CHECK_THROWS_WITH(expect_fit(plan, gpu, share, {}, 1, 5 << 20),
+                    Catch::Contains("pins 256 MiB of host memory on each rank, besides 5.00 MiB to read data ahead"));
+  share.host_available += 5 << 20;
+  expect_fit(plan, gpu, share, {}, 1, 5 << 20);
+  share.host_available -= 5 << 20;
   --share.host_available;
   try {
     expect_fit(plan, gpu, share, {}, 1);
@@ -222,6 +227,9 @@ TEST_CASE("pinned buffers must fit into the host's memory, and an error names th
   CHECK(bytes > (int64_t{256} << 20));
   expect_fit(plan, cpu, {.total = bytes, .available = bytes, .host_available = 0}, {}, 1);
   CHECK_THROWS_WITH(expect_fit(plan, cpu, {.total = bytes, .available = bytes - 1}, {}, 1), Catch::Contains("needs"));
+  expect_fit(plan, cpu, {.total = bytes, .available = bytes + 9}, {}, 1, 9);
+  CHECK_THROWS_WITH(expect_fit(plan, cpu, {.total = bytes, .available = bytes + 8}, {}, 1, 9),
+                    Catch::Contains("on each rank, including 9 B to read data ahead, but"));
 }
 
 TEST_CASE("where a CPU's memory is too small, a run that saves without a snapshot needs less, and the error says so") {

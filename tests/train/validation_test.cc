@@ -84,3 +84,12 @@ TEST_CASE("a validation set that the run trains on is a warning, under whatever 
              Catch::Contains(str("data.validation ", place.file("copy"), " is a copy of data.sources ", train)));
   CHECK_THAT(said("validation"), !Catch::Contains("trains on it"));
 }
+
+TEST_CASE("a limit of epochs on held-out data is refused, since none are counted") {
+  const ToyPlace place;
+  RunConfig config = place.config("run");
+  config.data.validation[0].max_epochs = 2;
+  const SharedError error = error_of(1, config);
+  CHECK(error.kind() == Kind::kConfig);
+  CHECK_THAT(error.what(), Catch::Contains("data.validation[0].max_epochs is 2"));
+}
