@@ -12,7 +12,8 @@ usage: scripts/dev/fuzz.sh [SECONDS] [TARGET...]
   SECONDS   for each target (600)
   TARGET    of tests/fuzz/targets.cc; all of them if none is named
 
-New inputs go to build-fuzz/corpus/TARGET; the permanent ones are in tests/fuzz/corpus/TARGET.
+New inputs go to build-fuzz/corpus/TARGET; the permanent ones are in tests/fuzz/corpus/TARGET, those of
+the scanners in tests/fuzz/corpus/scan.
 EOT
 }
 
@@ -29,8 +30,9 @@ if [[ $# -gt 1 ]]; then targets=("${@:2}"); else mapfile -t targets < <("$progra
 
 fuzz_one() { # fuzz_one TARGET
   local target=$1 found=build-fuzz/corpus/$1 log=build-fuzz/$1.log kept=() result=passed runs coverage
+  local permanent=tests/fuzz/corpus/${target/#scan_*/scan} # one for all scanners
   mkdir -p "$found"
-  [[ ! -d tests/fuzz/corpus/$target ]] || kept=("tests/fuzz/corpus/$target")
+  [[ ! -d $permanent ]] || kept=("$permanent")
   TOKAMAK_FUZZ=$target "$program" -max_total_time="$seconds" -max_len=1048576 -timeout=20 -rss_limit_mb=3072 \
     -print_final_stats=1 -artifact_prefix="build-fuzz/$target-" "$found" "${kept[@]}" >"$log" 2>&1 || result=FAILED
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
