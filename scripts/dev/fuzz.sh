@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of foreign files: builds libFuzzer's program with clang and the address and undefined behaviour
-# sanitizers, and runs each target on its corpus, as many at once as there are processors. Prints executions and
-# coverage. An input that breaks a reader is kept in build-fuzz/, and the exit code is 1.
+# sanitizers, and runs each target on its corpus. As many targets run at once as there are processors. Prints executions
+# and coverage. An input that breaks a reader is kept in build-fuzz/, and the exit code is 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

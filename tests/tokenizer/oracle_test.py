@@ -88,8 +88,8 @@ def save(value, directory, name="tokenizer.json"):
 
 
 def check_published():
-    """Llama 3, Llama 4 and Qwen from their tiktoken files and as a tokenizer.json; Mistral's tekken. No package has Kimi's
-    file: its preset reads a small one, trained with its pattern."""
+    """Llama 3, Llama 4 and Qwen from their tiktoken files and as a tokenizer.json; Mistral's tekken. No package has
+    Kimi's file: its preset reads a small one, trained with its pattern."""
     most = Run.most
     for name, source, pattern, nfc in (("llama3", styles.LLAMA3, styles.CL100K, False), ("llama4", styles.LLAMA4, styles.O200K, False),
                                        ("qwen", styles.QWEN, styles.QWEN2, True), ("kimi", None, styles.KIMI, False)):
