@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of foreign files: builds libFuzzer's program with clang and the address and undefined behaviour
-# sanitizers, and runs each target on its corpus, as many at once as there are processors. Prints executions and
-# coverage. An input that breaks a reader is kept in build-fuzz/, and the exit code is 1.
+# sanitizers, and runs each target on its corpus. As many targets run at once as there are processors. Prints executions
+# and coverage. An input that breaks a reader is kept in build-fuzz/, and the exit code is 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -12,7 +12,8 @@ usage: scripts/dev/fuzz.sh [SECONDS] [TARGET...]
   SECONDS   for each target (600)
   TARGET    of tests/fuzz/targets.cc; all of them if none is named
 
-New inputs go to build-fuzz/corpus/TARGET; the permanent ones are in tests/fuzz/corpus/TARGET.
+New inputs go to build-fuzz/corpus/TARGET; the permanent ones are in tests/fuzz/corpus/TARGET, those of
+the scanners in tests/fuzz/corpus/scan.
 EOT
 }
 
@@ -29,8 +30,9 @@ if [[ $# -gt 1 ]]; then targets=("${@:2}"); else mapfile -t targets < <("$progra
 
 fuzz_one() { # fuzz_one TARGET
   local target=$1 found=build-fuzz/corpus/$1 log=build-fuzz/$1.log kept=() result=passed runs coverage
+  local permanent=tests/fuzz/corpus/${target/#scan_*/scan} # one for all scanners
   mkdir -p "$found"
-  [[ ! -d tests/fuzz/corpus/$target ]] || kept=("tests/fuzz/corpus/$target")
+  [[ ! -d $permanent ]] || kept=("$permanent")
   TOKAMAK_FUZZ=$target "$program" -max_total_time="$seconds" -max_len=1048576 -timeout=20 -rss_limit_mb=3072 \
     -print_final_stats=1 -artifact_prefix="build-fuzz/$target-" "$found" "${kept[@]}" >"$log" 2>&1 || result=FAILED
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

@@ -168,7 +168,7 @@ bool is_valid_by_blocks(std::string_view text) {
   Utf8Blocks blocks;
   size_t at = 0;
   for (; at + kBlock <= text.size(); at += kBlock) blocks.add(text.data() + at);
-  std::array<char, kBlock> rest{};  // ends in at least one NUL, so that a cut character is a fault
+  std::array<char, kBlock> rest{};     // ends in at least one NUL, so that a cut character is a fault
   text.copy(rest.data(), kBlock, at);  // not memcpy: the text may be empty and nowhere
   blocks.add(rest.data());
   return blocks.valid();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/strings.h"
 #include "data/stores/datatrove.h"
 #include "data/stores/llmc.h"
@@ -25,7 +26,8 @@ namespace {
 
 // Every part of a store that opens, and every start of a document, lies in the store. Its tokens can be read.
 void walk(const TokenStore& store) {
-  std::vector<int32_t> starts, ids(static_cast<size_t>(std::min<int64_t>(store.tokens(), 4096)));
+  std::vector<int32_t> starts;
+  std::vector<int32_t> ids(static_cast<size_t>(std::min<int64_t>(store.tokens(), 4096)));
   store.document_starts(0, store.tokens(), 0, starts);
   for (const int32_t start : starts) require(start >= 0 && start < store.tokens());
   int64_t parts = 0;
@@ -36,13 +38,21 @@ void walk(const TokenStore& store) {
   for (const int32_t id : ids) require(id >= 0);
 }
 
+// The same, of a store with an index of lengths.
+void walk_sequences(const TokenStore& store) {
+  walk(store);
+  std::vector<int32_t> lengths(static_cast<size_t>(std::min<int64_t>(store.sequences(), 4096)));
+  store.sequence_lengths(0, lengths);
+  for (const int32_t length : lengths) require(length >= 0 && length <= store.tokens());
+}
+
 Verdict megatron(std::string_view bytes) {
   put("part.bin", std::string(16, '\1'));
   put("part.idx", bytes);
   const auto read = [](SequenceOrder order) {
     return judge(Kind::kData, [&] {
       FilePool pool;
-      walk(MegatronStore(directory() + "/part", order, pool));
+      walk_sequences(MegatronStore(directory() + "/part", order, pool));
     });
   };
   const Verdict any = read(SequenceOrder::kAny);
@@ -56,7 +66,7 @@ Verdict datatrove(std::string_view bytes) {
   put("x.ds.index", bytes);
   return judge(Kind::kData, [] {
     FilePool pool;
-    walk(*open_datatrove(directory() + "/x.ds", TokenElement::kAuto, -1, pool));
+    walk_sequences(*open_datatrove(directory() + "/x.ds", TokenElement::kAuto, -1, pool));
   });
 }
 
@@ -94,14 +104,24 @@ Verdict document_rows(std::string_view text) {
   });
 }
 
-std::string mds_file_json(const char* name, int64_t bytes) {
-  return str("{\"basename\": \"", name, "\", \"bytes\": ", bytes, ", \"hashes\": {}}");
+// The number of samples that a shard says, so that the index does not contradict it.
+int64_t samples_said(std::string_view shard) {
+  uint32_t samples = 0;
+  if (shard.size() >= sizeof(samples)) std::memcpy(&samples, shard.data(), sizeof(samples));
+  return std::min<int64_t>(samples, 1 << 20);
 }
 
-// The index of one shard, in the file "shard" or compressed in "zip".
-std::string mds_index_of(const std::string& columns, int64_t samples, int64_t bytes, const std::string& zip) {
+std::string mds_file_json(const char* name, std::string_view content) {
+  return str("{\"basename\": \"", name, "\", \"bytes\": ", content.size(),
+             ", \"hashes\": {\"sha1\": \"\", \"xxh3_64\": \"", hex64(xxh3_64(std::as_bytes(std::span(content)))),
+             "\"}}");
+}
+
+// The index of one shard of these bytes, in the file "shard", or compressed as `compression` says.
+std::string mds_index_of(const std::string& columns, std::string_view raw, const std::string& compression) {
   return str("{\"version\": 2, \"shards\": [{\"format\": \"mds\", \"version\": 2, ", columns,
-             ", \"samples\": ", samples, ", \"raw_data\": ", mds_file_json("shard", bytes), ", ", zip, "}]}");
+             ", \"samples\": ", samples_said(raw), ", \"raw_data\": ", mds_file_json("shard", raw), ", ", compression,
+             "}]}");
 }
 
 constexpr const char* kMdsColumns =
@@ -116,13 +136,6 @@ Verdict open_and_walk_mds() {
   });
 }
 
-// The number of samples that a shard says, so that the index does not contradict it.
-int64_t samples_said(std::string_view shard) {
-  uint32_t samples = 0;
-  if (shard.size() >= sizeof(samples)) std::memcpy(&samples, shard.data(), sizeof(samples));
-  return std::min<int64_t>(samples, 1 << 20);
-}
-
 Verdict mds_index(std::string_view text) {
   put("shard", mds_sample());
   put("index.json", text);
@@ -130,14 +143,13 @@ Verdict mds_index(std::string_view text) {
 }
 
 std::string mds_index_sample() {
-  const std::string shard = mds_sample();
-  return mds_index_of(kMdsColumns, samples_said(shard), std::ssize(shard), R"("compression": null, "zip_data": null)");
+  return mds_index_of(kMdsColumns, mds_sample(), R"("compression": null, "zip_data": null)");
 }
 
 Verdict mds(std::string_view shard) {
   put("shard", shard);
   const auto read_with = [&](const char* columns) {
-    put("index.json", mds_index_of(columns, samples_said(shard), std::ssize(shard), R"("compression": null)"));
+    put("index.json", mds_index_of(columns, shard, R"("compression": null)"));
     return open_and_walk_mds();
   };
   static_cast<void>(read_with(kMdsFixedColumns));
@@ -176,8 +188,7 @@ Verdict compressed(std::string_view bytes) {
 Verdict mds_zstd(std::string_view zip) {
   const std::string raw = decompressed(put("zip", zip), Compression::kZstd, 4096, 1 << 16).value_or("");
   put("index.json",
-      mds_index_of(kMdsColumns, samples_said(raw), std::ssize(raw),
-                   str(R"("compression": "zstd:7", "zip_data": )", mds_file_json("zip", std::ssize(zip)))));
+      mds_index_of(kMdsColumns, raw, str(R"("compression": "zstd:7", "zip_data": )", mds_file_json("zip", zip))));
   return open_and_walk_mds();
 }
 

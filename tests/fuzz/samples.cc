@@ -76,6 +76,12 @@ std::string tokenizer_json_sample() {
       "merges": ["a b", ["ab", "ab"]]}})";
 }
 
+std::string special_ids_sample() {
+  return R"({"bos_token": "a", "eos_token": {"content": "<|end|>", "lstrip": false}, "unk_token": null, "pad_token": "no\u0001",
+    "pad_token_id": 5, "eos_token_id": [1, 2], "chat_template": [{"name": "tool", "template": "t"},
+    {"name": "default", "template": "{{ x }}"}]})";
+}
+
 namespace {
 
 std::string base64(const std::string& bytes) {

@@ -11,6 +11,7 @@ std::string index_sample();
 std::string hf_config_sample();
 std::string tokenizer_sample();
 std::string tokenizer_json_sample();
+std::string special_ids_sample();  // of all files at once
 std::string tiktoken_sample();
 std::string tekken_sample();
 std::string index_header_sample();

@@ -33,6 +33,7 @@
 #include "resilience/heartbeat.h"
 #include "tokenizer/hf/decode_chain.h"
 #include "tokenizer/hf/hf_tokenizer.h"
+#include "tokenizer/hf/special_ids.h"
 #include "tokenizer/hf/tekken_file.h"
 #include "tokenizer/hf/tiktoken_file.h"
 #include "tokenizer/hf/tokenizer_json.h"
@@ -101,6 +102,17 @@ void try_tokenizer(TokenizerSpec spec) {
 
 Verdict tokenizer_json(std::string_view bytes) {
   return judge(Kind::kData, [&] { try_tokenizer(parse_tokenizer_json(bytes, "the file")); });
+}
+
+// Each of the files beside a tokenizer.json.
+Verdict special_ids(std::string_view bytes) {
+  TokenizerSpec spec = parse_tokenizer_json(tokenizer_json_sample(), "the file");
+  for (const char* name : kFilesBesideTokenizerJson) put(name, bytes);
+  return judge(Kind::kData, [&] {
+    read_special_ids(directory(), spec);
+    for (const int32_t id : {spec.bos_id, spec.eos_id, spec.unk_id, spec.pad_id}) require(id < spec.vocab_size());
+    for (const std::string& remark : spec.remarks) require(is_clean(remark));
+  });
 }
 
 Verdict tiktoken(std::string_view bytes) {
@@ -270,6 +282,7 @@ constexpr Target kTargets[] = {
     {"hf_config", hf_config, hf_config_sample, 20000},
     {"tokenizer", tokenizer, tokenizer_sample, 20000},
     {"tokenizer_json", tokenizer_json, tokenizer_json_sample, 1000, 0.5},
+    {"special_ids", special_ids, special_ids_sample, 1000, 0.6},
     {"tiktoken", tiktoken, tiktoken_sample, 300},
     {"tekken", tekken, tekken_sample, 300},
     {"stream_decoder", stream_decoder, [] { return std::string("a\xC3\xA9 \xF0\x9F\x98\x80, \xE4\xB8\xAD"); }, 20000,

@@ -134,6 +134,14 @@ def byte_level(**options):
     return pre_tokenizers.ByteLevel(**{"add_prefix_space": False, **options})
 
 
+def trained_ranks(pattern):
+    """The lines of a .tiktoken file."""
+    vocab = trained(pre_tokenizers.Sequence([split(pattern), byte_level(use_regex=False)]), size=2500).get_vocab()
+    byte_of = {character: byte for byte, character in CHARACTERS.items()}
+    pieces = [piece for piece in sorted(vocab, key=vocab.get) if piece != "<|endoftext|>"]
+    return [base64.b64encode(bytes(byte_of[c] for c in piece)) + b" %d" % rank for rank, piece in enumerate(pieces)]
+
+
 BYTES = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)]
 
 

@@ -88,16 +88,17 @@ def save(value, directory, name="tokenizer.json"):
 
 
 def check_published():
-    """Llama 3, Llama 4 and Qwen from their tiktoken files and as a tokenizer.json; Mistral's tekken. No package has Kimi's
-    file: its preset reads that of Llama 3."""
+    """Llama 3, Llama 4 and Qwen from their tiktoken files and as a tokenizer.json; Mistral's tekken. No package has
+    Kimi's file: its preset reads a small one, trained with its pattern."""
     most = Run.most
     for name, source, pattern, nfc in (("llama3", styles.LLAMA3, styles.CL100K, False), ("llama4", styles.LLAMA4, styles.O200K, False),
-                                       ("qwen", styles.QWEN, styles.QWEN2, True), ("kimi", styles.LLAMA3, styles.KIMI, False)):
+                                       ("qwen", styles.QWEN, styles.QWEN2, True), ("kimi", None, styles.KIMI, False)):
         with tempfile.TemporaryDirectory() as directory:
             tiktoken = Path(directory) / "ranks"
-            tiktoken.write_bytes(b"\n".join(source.read_bytes().splitlines()[:most]) + b"\n")
+            lines = source.read_bytes().splitlines()[:most] if source else styles.trained_ranks(pattern)
+            tiktoken.write_bytes(b"\n".join(lines) + b"\n")
             specials = inspect_added(f"{tiktoken}#{name}")
-            path = save(styles.from_ranks(styles.read_ranks(source, most), pattern, specials, nfc=nfc), directory)
+            path = save(styles.from_ranks(styles.read_ranks(tiktoken), pattern, specials, nfc=nfc), directory)
             oracle = tokenizers.Tokenizer.from_file(str(path))
             compare(f"{name}, tokenizer.json", path, oracle, specials[:8])
             compare(f"{name}, tiktoken", f"{tiktoken}#{name}", oracle, specials[:8])

@@ -3,7 +3,7 @@ import random
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WORDS = """the The THE don't DON'T we'll I'm 'tis 's can'ts x1 iPhone15 camelCaseHTTPServer ǅungla naïve façade Straße ʼn ſt 'ſt
+WORDS = """the The THE don't DON'T we'll I'm he'd we've YOU'RE 'tis 's can'ts x1 iPhone15 camelCaseHTTPServer ǅungla naïve façade Straße ʼn ſt 'ſt
 привет Мир Ђорђе ένα Ωμέγα שלום مرحبا ٣٤٥٦ हिन्दी ไทยภาษา 中文，测试 日本語です。 カタカナ ー・ 한국어 ㅎㅎ Việt ①②③ ⅧⅨ ½ x² 12345678 1,234.5
 0x1F == != <= -> :: // /* */ {} [] () <html> </html> https://example.org/a?b=c&d=e#f user@mail.com C:\\dir\\file.txt $x @y #z %d
 e\u0301 a\u0301\u0316 a\u0316\u0301 \u1100\u1161\u11a8 \u0958 \u212b ﬁ ａｂｃ \u200b \ufeff x\u00ad ª º \u07fd \u0d3b

@@ -84,7 +84,7 @@ TiktokenPreset qwen_preset() {
   return preset;
 }
 
-// Runs of Han characters are pieces, and no part of other words. The rest is o200k's, without slashes after punctuation.
+// Runs of Han characters are pieces, and no part of other words. The rest is o200k's, but punctuation takes no slash.
 #define UPPER R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]])"
 #define LOWER R"([\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]])"
 #define PREFIX R"(|[^\r\n\p{L}\p{N}]?)"
