@@ -128,7 +128,7 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   CHECK(plan_of(all).total_bytes() - full == kept_bytes(costs, all));
 }
 
-TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few bytes") {
+TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few bytes", "[one-thread]") {
   std::mt19937 random(16);
   for (int problem = 0; problem < 500; ++problem) {
     const auto most = static_cast<int64_t>(random() % 4);

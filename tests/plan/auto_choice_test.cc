@@ -80,7 +80,7 @@ int64_t enough_for(int64_t bytes, const Machine& machine) {
 
 }  // namespace
 
-TEST_CASE("the choice is the best of every combination that fits") {
+TEST_CASE("the choice is the best of every combination that fits", "[one-thread]") {
   const BackendKind backend = GENERATE(BackendKind::kCpu, BackendKind::kCuda);
   RunConfig config = auto_run(backend);
   config.model.num_hidden_layers = 2;  // 128 lists of kept layers
@@ -115,7 +115,7 @@ TEST_CASE("the choice is the best of every combination that fits") {
   CHECK(chosen.size() > 2);
 }
 
-TEST_CASE("with reduce: auto the choice is the better of those of both answers") {
+TEST_CASE("with reduce: auto the choice is the better of those of both answers", "[one-thread]") {
   std::set<bool> chosen;
   for (const BackendKind backend : {BackendKind::kCpu, BackendKind::kCuda}) {
     RunConfig config = auto_run(backend);
@@ -145,7 +145,7 @@ TEST_CASE("with reduce: auto the choice is the better of those of both answers")
   CHECK(chosen.size() == 2);
 }
 
-TEST_CASE("keys that are not auto stay as they are, and those that are take the best beside them") {
+TEST_CASE("keys that are not auto stay as they are, and those that are take the best beside them", "[one-thread]") {
   RunConfig config = auto_run(BackendKind::kCpu);
   const GlobalBatch batch = small_batch(2, 4);
   Machine machine = cpu_machine();
@@ -226,7 +226,8 @@ TEST_CASE("of micro-batches that make as many pieces the smallest is tried") {
   CHECK((tried(7) == std::set<int64_t>{1, 2, 7}));
 }
 
-TEST_CASE("what keeping a tensor saves is what a simulated step is shorter by, where nothing overlaps") {
+TEST_CASE("what keeping a tensor saves is what a simulated step is shorter by, where nothing overlaps",
+          "[one-thread]") {
   RunConfig config = auto_run(BackendKind::kCpu);
   config.parallelism.overlap = false;
   const bool two_kinds = GENERATE(false, true);
@@ -253,7 +254,7 @@ TEST_CASE("what keeping a tensor saves is what a simulated step is shorter by, w
   }
 }
 
-TEST_CASE("a start chooses its micro-batch by all memory, and the rest by what is available") {
+TEST_CASE("a start chooses its micro-batch by all memory, and the rest by what is available", "[one-thread]") {
   const GlobalBatch batch = small_batch(2, 4);
   ChoiceInputs inputs{.config = auto_run(BackendKind::kCpu),
                       .batch = batch,
@@ -277,7 +278,8 @@ TEST_CASE("a start chooses its micro-batch by all memory, and the rest by what i
   CHECK_THAT(choose(inputs).why, Catch::Contains("nothing fits"));
 }
 
-TEST_CASE("a start that reduces gradients once, by all memory, does so with less of it, too: the bits depend on it") {
+TEST_CASE("a start that reduces gradients once, by all memory, does so with less of it, too: the bits depend on it",
+          "[one-thread]") {
   RunConfig config = auto_run(BackendKind::kCuda);
   config.training.micro_batch_size = {1};
   const int ranks = 16;

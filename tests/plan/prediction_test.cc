@@ -52,7 +52,8 @@ TEST_CASE("runtime.attention: native predicts a slower step where its rate is lo
   CHECK(predict(config, batch, 1, machine).terms.attention > fast);
 }
 
-TEST_CASE("a search finds only what fits, the fastest first, and of a mode that does not fit what takes least") {
+TEST_CASE("a search finds only what fits, the fastest first, and of a mode that does not fit what takes least",
+          "[one-thread]") {
   const RunConfig config = gpu_run();
   const GlobalBatch batch = small_batch(2, 6);
   Machine machine = find_machine("a100-40");
@@ -99,7 +100,8 @@ TEST_CASE("a prediction says what it is worth: by published runs, by what was me
   CHECK_THAT(accuracy_of(cpu_machine()), Catch::Contains("not measured"));
 }
 
-TEST_CASE("a search tries each stage among all ranks, and within 1, 2, 4, ... nodes with copies across") {
+TEST_CASE("a search tries each stage among all ranks, and within 1, 2, 4, ... nodes with copies across",
+          "[one-thread]") {
   const auto copies_of = [](int ranks) {
     std::set<std::pair<int64_t, int64_t>> ways;
     for (const Prediction& p : search(gpu_run(), small_batch(ranks, 1), ranks, find_machine("a100-40")).fitting) {
@@ -116,7 +118,8 @@ TEST_CASE("a search tries each stage among all ranks, and within 1, 2, 4, ... no
   CHECK(copies_of(64) == std::set<int64_t>{1, 2, 4, 8});
 }
 
-TEST_CASE("where no layer fits twice, a search finds units of a projection, and says so in its lines of YAML") {
+TEST_CASE("where no layer fits twice, a search finds units of a projection, and says so in its lines of YAML",
+          "[one-thread]") {
   RunConfig config = gpu_run();
   config.model.intermediate_size = 200'000;
   config.model.num_hidden_layers = 12;  // stages 1 and 2 keep them all

@@ -174,7 +174,7 @@ TEST_CASE("sharded state falls as one over the shard group, and replicas do not 
   }
 }
 
-TEST_CASE("a step exchanges what gathers, reductions and replicas take, by every stage") {
+TEST_CASE("a step exchanges what gathers, reductions and replicas take, by every stage", "[one-thread]") {
   for (const Sharing& sharing : all_sharings()) {
     INFO(sharing.text());
     DryRun run = dry_run(sharing);

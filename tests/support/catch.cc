@@ -1,6 +1,7 @@
 #include "support/catch.h"
 
 #define CATCH_CONFIG_RUNNER
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include "base/error.h"
 #include "support/facts.h"
+#include "support/started_threads.h"
 
 namespace tokamak {
 
@@ -36,6 +38,7 @@ class FactWriter : public Catch::TestEventListenerBase {
     case_ = {{"fact", "case"}, {"name", info.name}, {"family", family_of(info.lineInfo.file)}};
     message_ = error_kind = "";
     worst_share() = 0;
+    threads_ = started_threads();
     tell(with("started"));
   }
 
@@ -55,6 +58,10 @@ class FactWriter : public Catch::TestEventListenerBase {
     if (!message_.empty()) fact["message"] = message_.substr(0, 300);
     if (!error_kind.empty()) fact["error_kind"] = error_kind;
     tell(fact);
+    if (has_tag(stats.testInfo, "one-thread") && started_threads() != threads_) {
+      Catch::cerr() << "FAILED: [one-thread], but it starts a thread: " << stats.testInfo.name << std::endl;
+      std::_Exit(1);
+    }
     // The CUDA context is lost, so every later case would fail, too, for no reason of its own.
     if (error_kind == name_of(Kind::kDeviceFault)) {
       Catch::cout() << std::flush;
@@ -67,6 +74,9 @@ class FactWriter : public Catch::TestEventListenerBase {
     const std::string stem = std::filesystem::path(file).stem();
     return stem.substr(0, stem.rfind("_test"));
   }
+  static bool has_tag(const Catch::TestCaseInfo& info, const char* tag) {
+    return std::find(info.lcaseTags.begin(), info.lcaseTags.end(), tag) != info.lcaseTags.end();
+  }
   nlohmann::ordered_json with(const char* result) const {
     nlohmann::ordered_json fact = case_;
     fact["result"] = result;
@@ -75,6 +85,7 @@ class FactWriter : public Catch::TestEventListenerBase {
 
   nlohmann::ordered_json case_;
   std::string message_;
+  int64_t threads_ = 0;  // started before the case
 };
 
 CATCH_REGISTER_LISTENER(FactWriter)

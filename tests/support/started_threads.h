@@ -1,0 +1,9 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tokamak {
+
+int64_t started_threads();  // since the program began, by anyone
+
+}  // namespace tokamak
