@@ -59,7 +59,7 @@ GENERATED = ["cli/build_info.h"]
 LIBRARIES = [
     (r"yaml-cpp/", "yaml-cpp", ["src/config/*"]),
     (r"(spdlog|fmt)/", "spdlog", ["src/base/log.cc"]),
-    (r"xxhash\.h", "xxhash", ["src/base/hash.cc"]),
+    (r"xxhash\.h", "xxhash", ["src/base/hash.cc", "src/base/digest.cc"]),
     (r"omp\.h", "OpenMP's runtime", ["src/base/parallel_for.*", "src/backend/cpu/*"]),
     (r"CLI/", "CLI11", ["src/cli/*", "src/main.cc"]),
     (r"nlohmann/", "nlohmann-json", ["src/formats/*", "src/checkpoint/*", "src/doctor/*", "src/monitor/*", "src/infer/*",
@@ -71,7 +71,7 @@ LIBRARIES = [
     (r"(oneapi/)?dnnl", "oneDNN", ["src/backend/cpu/gemm.cc"]),
     (r"(ncursesw?/)?n?curses", "ncurses", ["src/watch/screen.cc"]),
     (r"mpi\.h", "MPI", ["src/comm/mpi*"]),
-    (r"openssl/", "OpenSSL's libcrypto", ["src/comm/secret.cc"]),
+    (r"openssl/", "OpenSSL's libcrypto", ["src/base/secret.cc", "src/base/digest.cc"]),
     (r"nccl", "NCCL", ["cuda/nccl/*"]),
     (r"cublas", "cuBLASLt", ["cuda/gemm/*"]),
     (r"cudnn", "cuDNN", ["cuda/attention/cudnn*"]),

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/secret.h"
 #include "base/strings.h"
-#include "comm/secret.h"
 
 namespace tokamak {
 

@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "base/printable.h"
+#include "base/secret.h"
 #include "base/strings.h"
-#include "comm/secret.h"
 
 namespace tokamak {
 

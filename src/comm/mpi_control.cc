@@ -5,10 +5,10 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/process.h"
+#include "base/secret.h"
 #include "base/strings.h"
 #include "comm/collective_error.h"
 #include "comm/interfaces.h"
-#include "comm/secret.h"
 
 namespace tokamak {
 

@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/process.h"
+#include "base/secret.h"
 #include "base/strings.h"
 #include "comm/guests.h"
 #include "comm/hello.h"
 #include "comm/interfaces.h"
-#include "comm/secret.h"
 
 namespace tokamak {
 

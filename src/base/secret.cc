@@ -1,4 +1,4 @@
-#include "comm/secret.h"
+#include "base/secret.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
