@@ -201,6 +201,15 @@ class MdsSamples {
     return count() * int64_t{sizeof(MdsSample)} + std::ssize(starts_) * int64_t{sizeof(int64_t)} +
            bytes_.most_cached_bytes();
   }
+  TokenElement type() const {
+    TokenElement widest = TokenElement::kAuto;
+    for (const MdsShard& shard : shards_) {
+      const TokenElement type = shard.columns.type;
+      if (type == TokenElement::kAuto) continue;  // it has no samples
+      if (widest == TokenElement::kAuto || element_bytes(type) > element_bytes(widest)) widest = type;
+    }
+    return widest;
+  }
   void read(int64_t first, std::span<int32_t> out) const;
   std::string check_sums(const std::function<void(int64_t)>& progress) const {
     int64_t done = 0;
@@ -321,6 +330,8 @@ class MdsStore final : public TokenStore {
   MdsStore(const std::string& directory, ShardInfo info, std::unique_ptr<const MdsSamples> samples)
       : TokenStore(directory, std::move(info)), samples_(std::move(samples)) {}
 
+  TokenElement type() const { return samples_->type(); }
+
   void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const override {
     const auto read = [&](int64_t document, std::span<int64_t> starts) {
       std::copy_n(samples_->starts().begin() + document, starts.size(), starts.begin());
@@ -339,6 +350,11 @@ class MdsStore final : public TokenStore {
 };
 
 }  // namespace
+
+TokenElement mds_token_type(const TokenStore& store) {
+  const auto* mds = dynamic_cast<const MdsStore*>(&store);
+  return mds == nullptr ? TokenElement::kAuto : mds->type();
+}
 
 std::unique_ptr<TokenStore> open_mds(const std::string& directory, TokenElement type, FilePool& pool) {
   const std::string index = directory + "/index.json";

@@ -61,10 +61,10 @@ RANKS_CASE("text that no run has tokenized is taken out, judged by a sample, and
   const CheckResult enough = judged(4000);
   CHECK(enough.status == Status::kOk);
   CHECK(enough.ranks.front().number("estimated_tokens") == 1000);
-  CHECK(enough.value.find("about 1000 tokens") != std::string::npos);
+  CHECK(enough.value.find("about 1.00K tokens, 3.91 KiB") != std::string::npos);
   const CheckResult full = judged(3999);
   CHECK(full.status == Status::kFail);
-  CHECK(says(full, "where 3.9 KiB are free"));
+  CHECK(says(full, "where 3.91 KiB are free"));
   CHECK(full.notes.front().host.empty());
   CHECK_FALSE(exists(config.data.cache));
 }
