@@ -1,5 +1,6 @@
 """Text as data.sources, by the real program: it is tokenized once, before the run, and every number of ranks then sees
-the same samples. Bad text ends all ranks. What changed is tokenized again. Runs that share a cache make it once."""
+the same samples. Bad text ends all ranks. Text that changed is tokenized again. Runs that share a cache make a data set
+once."""
 import fcntl
 import gzip
 import json
@@ -122,14 +123,34 @@ def changes(place):
     write_text(place)
 
 
+def start(place, name, ranks, *overrides):
+    """Begins a run. Returns (process, a function that reads its log)."""
+    path = place.file(name + ".log")
+    with open(path, "w") as out:
+        arguments = ["train", place.config(name, TEXT), *SHORT, *overrides]
+        process = subprocess.Popen([TOKAMAK, *arguments] if ranks == 1 else mpirun(ranks, *arguments), env=ENV,
+                                   stdout=out, stderr=out)
+
+    def log():
+        with open(path) as file:
+            return file.read()
+
+    return process, log
+
+
+def wait_for(words, process, log):
+    end = time.monotonic() + 120
+    while words not in log():
+        assert process.poll() is None and time.monotonic() < end, log()
+        time.sleep(0.05)
+
+
 def one_cache(place):
-    """two runs begin at once on an empty cache, and a third waits for a data set that another process makes"""
+    """two runs begin at once on an empty cache. Others wait for a data set that another process makes, or are stopped"""
     cache = place.file("cache")
-    starts = [subprocess.Popen([TOKAMAK, "train", place.config(name, TEXT), *SHORT, *shared(place, "cache")], env=ENV,
-                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for name in ("one", "two")]
-    for process in starts:
-        output, _ = process.communicate(timeout=240)
-        assert process.returncode == 0, output
+    both = [start(place, name, 1, *shared(place, "cache")) for name in ("one", "two")]
+    for process, log in both:
+        assert process.wait(timeout=240) == 0, log()
     assert place.records("one") == place.records("two") == place.records("text1")
     sets = made(cache)
     assert len(sets) == 2
@@ -138,38 +159,52 @@ def one_cache(place):
     locks = [open(f"{cache}/{data_set}.lock", "w") for data_set in sets]
     for lock in locks:
         fcntl.flock(lock, fcntl.LOCK_EX)
-    log = place.file("third.log")
-    with open(log, "w") as out:
-        third = subprocess.Popen(mpirun(2, "train", place.config("third", TEXT), *SHORT, *shared(place, "cache")),
-                                 env=ENV, stdout=out, stderr=out)
-    end = time.monotonic() + 120
-    while "waiting for it" not in open(log).read():
-        assert third.poll() is None and time.monotonic() < end, open(log).read()
-        time.sleep(0.05)
-    assert third.poll() is None and made(cache) == []
-    for data_set in sets:  # what the other process would do, data set by data set; it still holds its locks
+    waiting, log = start(place, "third", 2, *shared(place, "cache"))
+    wait_for("waiting for it", waiting, log)
+    stopped, its_log = start(place, "fourth", 1, *shared(place, "cache"))
+    wait_for("waiting for it", stopped, its_log)
+    stopped.terminate()
+    assert stopped.wait(timeout=120) == 75, its_log()
+    assert waiting.poll() is None and made(cache) == []
+    for data_set in sets:  # what the other process would do; it still holds its locks
         shutil.move(place.file(data_set), f"{cache}/{data_set}")
-    assert third.wait(timeout=120) == 0, open(log).read()
+    assert waiting.wait(timeout=120) == 0, log()
     for lock in locks:
         lock.close()
-    assert "tokenized" not in open(log).read().replace("was tokenized before", ""), open(log).read()
+    assert "info tokenized" not in log(), log()
     losses, expected = place.records("third"), place.records("text1")
     assert losses.keys() == expected.keys() and all(relative(losses[s], expected[s]) < 1e-5 for s in expected)
 
 
-def plan(place):
-    """a plan tokenizes nothing, says what it does not know, and has the memory of a run on the same tokens"""
+def plan_and_doctor(place):
+    """both tokenize nothing and say what they do not know. A plan has the memory of a run on tokens."""
     config = place.config("plan", TEXT)
     output = call([TOKAMAK, "plan", config, "--ranks", "2"])
     assert output.returncode == 0, output.stdout
     assert "web.jsonl is text of" in output.stdout and "is unknown until tokamak train tokenizes it" in output.stdout
     assert not os.path.exists(place.run("plan")), "a plan wrote something"
-    text = json.loads(tokamak("plan", config, "--json"))
-    tokens = json.loads(tokamak("plan", place.config("plan_tokens"), "--json"))
+    text, tokens = (json.loads(tokamak("plan", of, "--json")) for of in (config, place.config("plan_tokens")))
+    for of in (text, tokens):
+        of.pop("data_memory", None)  # the reader's, which depends on the number of tokens
     assert text == tokens
     absent = tokamak("plan", config, f"data.sources[0].path={place.file('absent.jsonl')}")
     assert "is text that is not here" in absent, absent
     assert "was tokenized before" in tokamak("plan", config, f"data.cache={place.file('cache')}")
+    checks = {}
+    for cache in ("nowhere", "cache"):
+        done = subprocess.run([TOKAMAK, "doctor", config, f"data.cache={place.file(cache)}", "--json"], env=ENV, text=True,
+                              stdout=subprocess.PIPE, check=False)
+        checks[cache] = {check["name"]: check for check in json.loads(done.stdout)["checks"]}["data"]
+        assert checks[cache]["status"] == "ok", checks
+    assert "of text, which train tokenizes before the run" in checks["nowhere"]["value"], checks
+    (facts,) = checks["nowhere"]["ranks"]
+    (known,) = checks["cache"]["ranks"]
+    assert facts["tokens"] == 0 and "estimated_tokens" not in known, checks
+    assert 0 < known["tokens"] < facts["estimated_tokens"], checks  # those of validation are estimated, too
+    assert not os.path.exists(place.file("nowhere")) and not os.path.exists(place.run("plan"))
+    for command in ("inspect", "verify"):
+        output = call([TOKAMAK, "data", command, place.file("web.jsonl")])
+        assert output.returncode == 3 and "is text, not tokens" in output.stdout, output.stdout
 
 
-main([ranks, resume, bad_line, changes, one_cache, plan])
+main([ranks, resume, bad_line, changes, one_cache, plan_and_doctor])
