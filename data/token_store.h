@@ -46,6 +46,10 @@ class TokenStore {
   // itself or the tokens. The default finds documents by document_starts(), which leaves out empty ones.
   virtual void for_each_part(const std::function<void(const DocumentPart&)>& visit) const;
 
+  // Compares checksums of the format's own with the whole files, and says which. Error(kData) for damage. `progress`:
+  // bytes that were read.
+  virtual std::string check_sums(const std::function<void(int64_t)>& /*progress*/) const { return "without checksums"; }
+
   // Megatron orders sequences. A document has one, unless the format says otherwise; they fill the store without gaps.
   virtual int64_t sequences() const { return info_.documents; }
   // The lengths of sequences [first, first + out.size()). Error(kData) if one is negative. A store without an index of

@@ -107,6 +107,15 @@ SourceReport verify_source(const SourceOptions& source, const std::function<void
   const int64_t vocab_size = open.manifest.vocab_size > 0 ? open.manifest.vocab_size : int64_t{1} << 31;
   const int64_t total = bytes_of(open.stores);
   for (const auto& store : open.stores) {
+    std::string remark = "checksums differ";
+    attempt([&] {
+      remark = store->check_sums([&](int64_t bytes) {
+        if (progress) progress(report.bytes + bytes, total);
+      });
+    });
+    if (report.checksums.find(remark) == std::string::npos) {
+      report.checksums += (report.checksums.empty() ? "" : "; ") + remark;
+    }
     attempt([&] {
       const int32_t largest = check_store(*store, vocab_size, [&](int64_t tokens) {
         if (progress) progress(report.bytes + share_of(*store, tokens), total);

@@ -24,11 +24,12 @@ LengthHistogram document_lengths(const TokenStores& stores, const std::function<
 
 struct SourceReport : VerifyReport {
   int32_t largest_id = -1;
+  std::string checksums;  // of other programs' files: which were checked, "without checksums"
 };
 
 // Verifies a source of any format; ours by verify_dataset(). Checks every entry of an index, that documents and tokens
-// add up, and that all ids lie in the vocabulary, if it is known. Formats of others have no checksums. Throws
-// Error(kData) only if the files are of no known format.
+// add up, and that all ids lie in the vocabulary, if it is known. MDS may have checksums, other formats have none.
+// Throws Error(kData) only if the files are of no known format, or text.
 SourceReport verify_source(const SourceOptions& source, const std::function<void(int64_t, int64_t)>& progress = {});
 
 }  // namespace tokamak

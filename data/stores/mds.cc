@@ -5,11 +5,15 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <set>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
+#include "base/strings.h"
 #include "data/document_search.h"
 #include "data/stores/mds_index.h"
 #include "data/stores/token_file.h"
@@ -18,16 +22,63 @@ namespace tokamak {
 
 namespace {
 
-// Checks decompressed bytes by those of the index's hashes that we can compute; python's xxhash has two names for one.
-void check_mds_hashes(const MdsFile& file, std::span<const std::byte> bytes, const std::string& path) {
-  for (const auto& [algorithm, expected] : file.hashes) {
-    std::string found;
-    if (algorithm == "xxh3_64") found = hex64(xxh3_64(bytes));
-    if (algorithm == "xxh3_128" || algorithm == "xxh128") found = xxh3_128_hex(bytes);
-    if (found.empty() || found == expected) continue;
-    fail(Kind::kData, str(path, " is damaged: its ", algorithm, " is ", found, "; index.json says ", expected),
-         "restore the file from its source");
+constexpr int64_t kMdsBlock = int64_t{1} << 20;
+
+// The digests of a file's hashes that are known here.
+class MdsDigests {
+ public:
+  MdsDigests(const MdsFile& file, std::string path) : path_(std::move(path)) {
+    for (const auto& [algorithm, expected] : file.hashes) {
+      if (auto digest = make_digest(algorithm)) digests_.push_back({algorithm, expected, std::move(digest)});
+    }
   }
+  void update(std::span<const std::byte> bytes) {
+    for (Entry& entry : digests_) entry.digest->update(bytes);
+  }
+  void expect_equal() {
+    for (Entry& entry : digests_) {
+      const std::string found = entry.digest->hex();
+      if (found == entry.expected) continue;
+      fail(Kind::kData,
+           str(path_, " is damaged: its ", entry.algorithm, " is ", found, "; index.json says ",
+               printable(entry.expected)),
+           "restore the file from its source");
+    }
+  }
+
+ private:
+  struct Entry {
+    std::string algorithm, expected;
+    std::unique_ptr<Digest> digest;
+  };
+  std::string path_;
+  std::vector<Entry> digests_;
+};
+
+// Names the checksums of the index, for `data verify`: those that are known here, and those that are not.
+std::string checksum_remark(const std::vector<MdsShard>& shards) {
+  std::set<std::string> known, unknown;
+  int64_t without = 0;
+  for (const MdsShard& shard : shards) {
+    const MdsFile& file = shard.compression == Compression::kNone ? shard.raw : shard.zip;
+    bool any = false;
+    for (const MdsFile* of : {&file, &shard.raw}) {
+      for (const auto& [algorithm, expected] : of->hashes) {
+        const bool is_known = make_digest(algorithm) != nullptr;
+        (is_known ? known : unknown).insert(printable(algorithm));
+        any = any || is_known;
+      }
+    }
+    if (!any) ++without;
+  }
+  if (known.empty() && unknown.empty()) return "without checksums";
+  const auto listed = [](const std::set<std::string>& names) {
+    return join(std::vector<std::string>(names.begin(), names.end()), ", ");
+  };
+  std::string out = known.empty() ? "no checksum was checked" : "checked by " + listed(known);
+  if (!unknown.empty()) out += "; NOT checked: " + listed(unknown) + ", unknown here";
+  if (!known.empty() && without > 0) out += str("; ", without, " shard(s) without checksums");
+  return out;
 }
 
 // The bytes of the shards: of raw ones from the file, of compressed ones from a cache of the last used.
@@ -39,6 +90,20 @@ class MdsBytes {
   std::string path(size_t shard) const { return directory_ + "/" + file_of(shard).name; }
   const MdsFile& file_of(size_t shard) const {
     return shards_[shard].compression == Compression::kNone ? shards_[shard].raw : shards_[shard].zip;
+  }
+  // Reads a whole file and compares its hashes; those of a compressed shard's contents too.
+  void check(size_t shard, const std::function<void(int64_t)>& progress) const {
+    MdsDigests digests(file_of(shard), path(shard));
+    const int64_t size = file_of(shard).bytes;  // opening compared it
+    std::vector<std::byte> block(static_cast<size_t>(std::min(kMdsBlock, size)));
+    for (int64_t at = 0; at < size; at += kMdsBlock) {
+      const auto piece = std::span(block).first(static_cast<size_t>(std::min(kMdsBlock, size - at)));
+      pool_.open(path(shard)).file().read_at(at, piece);
+      digests.update(piece);
+      progress(std::ssize(piece));
+    }
+    digests.expect_equal();
+    if (shards_[shard].compression != Compression::kNone) decompress(shard);
   }
   // Within the size of the decompressed shard.
   void read(size_t shard, int64_t offset, std::span<std::byte> out) const {
@@ -88,7 +153,9 @@ class MdsBytes {
       fail(Kind::kData, str(path(shard), " decompresses to ", filled < of.raw.bytes ? "" : "more than ", filled,
                             " bytes; index.json says ", of.raw.bytes));
     }
-    check_mds_hashes(of.raw, bytes, path(shard));
+    MdsDigests digests(of.raw, path(shard));
+    digests.update(bytes);
+    digests.expect_equal();
     return bytes;
   }
 
@@ -124,7 +191,21 @@ class MdsSamples {
   int64_t count() const { return std::ssize(samples_); }
   int64_t tokens() const { return starts_.back(); }
   std::span<const int64_t> starts() const { return starts_; }
+  TokenElement type() const {
+    TokenElement widest = TokenElement::kAuto;
+    for (const MdsShard& shard : shards_) {
+      const TokenElement type = shard.columns.type;
+      if (type == TokenElement::kAuto) continue;  // it has no samples
+      if (widest == TokenElement::kAuto || element_bytes(type) > element_bytes(widest)) widest = type;
+    }
+    return widest;
+  }
   void read(int64_t first, std::span<int32_t> out) const;
+  std::string check_sums(const std::function<void(int64_t)>& progress) const {
+    int64_t done = 0;
+    for (size_t s = 0; s < shards_.size(); ++s) bytes_.check(s, [&](int64_t bytes) { progress(done += bytes); });
+    return checksum_remark(shards_);
+  }
 
  private:
   void check_size(size_t s, FilePool& pool) const {
@@ -133,7 +214,7 @@ class MdsSamples {
     fail(Kind::kData, str(bytes_.path(s), " has ", size, " bytes; index.json says ", bytes_.file_of(s).bytes));
   }
   void find_samples(size_t s);
-  MdsSample sample_at(size_t s, int64_t begin, int64_t end) const;
+  MdsSample sample_at(size_t s, int64_t begin, int64_t end);
 
   std::string directory_;
   std::vector<MdsShard> shards_;
@@ -167,8 +248,8 @@ void MdsSamples::find_samples(size_t s) {
   }
 }
 
-MdsSample MdsSamples::sample_at(size_t s, int64_t begin, int64_t end) const {
-  const MdsColumns& columns = shards_[s].columns;
+MdsSample MdsSamples::sample_at(size_t s, int64_t begin, int64_t end) {
+  MdsColumns& columns = shards_[s].columns;
   const auto refuse = [&](const std::string& what) {
     fail(Kind::kData, str(bytes_.path(s), ": the sample from byte ", begin, " to ", end, " ", what));
   };
@@ -185,6 +266,18 @@ MdsSample MdsSamples::sample_at(size_t s, int64_t begin, int64_t end) const {
     if (at > end) refuse(str("is too short for column ", c, " of ", size, " bytes"));
   }
   if (at != end) refuse(str("is ", end - at, " bytes longer than its columns"));
+  if (columns.has_type) {
+    uint8_t code = 0;
+    if (tokens_bytes < 1) refuse("has an array without a type");
+    bytes_.read(s, tokens_at, std::as_writable_bytes(std::span(&code, 1)));
+    const TokenElement type = mds_element(code);
+    if (type == TokenElement::kAuto) refuse(str("has an array of type ", int{code}, "; tokens are integers"));
+    if (columns.type == TokenElement::kAuto) columns.type = type;
+    if (columns.type != type) {
+      refuse(str("has tokens of ", element_name(type), "; samples before it have ", element_name(columns.type)));
+    }
+    ++tokens_at, --tokens_bytes;
+  }
   if (columns.has_shape) {
     std::array<uint8_t, 1 + 8> head{};
     if (tokens_bytes < 1) refuse("has an array without a shape");
@@ -227,11 +320,16 @@ class MdsStore final : public TokenStore {
   MdsStore(const std::string& directory, ShardInfo info, std::unique_ptr<const MdsSamples> samples)
       : TokenStore(directory, std::move(info)), samples_(std::move(samples)) {}
 
+  TokenElement type() const { return samples_->type(); }
+
   void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const override {
     const auto read = [&](int64_t document, std::span<int64_t> starts) {
       std::copy_n(samples_->starts().begin() + document, starts.size(), starts.begin());
     };
     append_document_starts(samples_->count(), first, count, base, read, out);
+  }
+  std::string check_sums(const std::function<void(int64_t)>& progress) const override {
+    return samples_->check_sums(progress);
   }
 
  private:
@@ -241,6 +339,11 @@ class MdsStore final : public TokenStore {
 };
 
 }  // namespace
+
+TokenElement mds_token_type(const TokenStore& store) {
+  const auto* mds = dynamic_cast<const MdsStore*>(&store);
+  return mds == nullptr ? TokenElement::kAuto : mds->type();
+}
 
 std::unique_ptr<TokenStore> open_mds(const std::string& directory, TokenElement type, FilePool& pool) {
   const std::string index = directory + "/index.json";

@@ -22,4 +22,7 @@ inline constexpr int64_t kMdsCacheBytes = int64_t{1} << 30;
 // or contradicts it.
 std::unique_ptr<TokenStore> open_mds(const std::string& directory, TokenElement type, FilePool& pool);
 
+// The type of the tokens of a store that open_mds returned, the widest if shards differ; kAuto for other stores.
+TokenElement mds_token_type(const TokenStore& store);
+
 }  // namespace tokamak

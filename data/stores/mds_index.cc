@@ -45,19 +45,18 @@ std::optional<TokenElement> element_named(std::string_view name) {
   return static_cast<TokenElement>(found - names.begin());
 }
 
-// Sets the type and has_shape of a column that can hold tokens.
+// Sets how the tokens lie in a column that can hold them.
 bool read_token_column(const std::string& encoding, TokenElement type, MdsColumns& columns) {
   const std::vector<std::string> parts = split(encoding, ':');
-  if (encoding == "bytes" && type != TokenElement::kAuto) {
-    columns.type = type;
-    columns.has_shape = false;
-    return true;
-  }
-  const std::optional<TokenElement> element = parts.size() < 2 ? std::nullopt : element_named(parts[1]);
-  if (parts[0] != "ndarray" || !element || parts.size() > 3) return false;
-  columns.type = *element;
-  columns.has_shape = parts.size() == 2;
-  return true;
+  columns.type = type;
+  columns.has_type = columns.has_shape = false;
+  if (encoding == "bytes") return type != TokenElement::kAuto;
+  if (parts[0] != "ndarray" || parts.size() > 3) return false;
+  columns.has_type = parts.size() == 1;
+  columns.has_shape = parts.size() <= 2;
+  const std::optional<TokenElement> element = columns.has_type ? TokenElement::kAuto : element_named(parts[1]);
+  columns.type = element.value_or(TokenElement::kAuto);
+  return element.has_value();
 }
 
 MdsColumns read_columns(const JsonValue& json, TokenElement type) {
@@ -67,14 +66,16 @@ MdsColumns read_columns(const JsonValue& json, TokenElement type) {
     json["column_names"].refuse(str("there are ", encodings.size(), " encodings and ", sizes.size(), " sizes"));
   }
   MdsColumns columns;
-  std::vector<size_t> found;
+  std::vector<size_t> found, untyped;
   for (size_t i = 0; i < names.size(); ++i) {
     columns.sizes.push_back(sizes[i].present() ? sizes[i].whole(0, kLargestMdsFile) : -1);
     if (encodings[i].starts_with("pkl")) {
       json["column_encodings"].refuse("an encoding of Python objects can run any program and is not read");
     }
-    if (read_token_column(encodings[i], type, columns)) found.push_back(i);
+    if (!read_token_column(encodings[i], type, columns)) continue;
+    (columns.has_type && names[i] != "tokens" ? untyped : found).push_back(i);
   }
+  if (found.empty()) found = untyped;
   const auto named = std::find_if(found.begin(), found.end(), [&](size_t i) { return names[i] == "tokens"; });
   if (found.empty() || (found.size() > 1 && named == found.end())) {
     json["column_encodings"].refuse(
@@ -85,7 +86,7 @@ MdsColumns read_columns(const JsonValue& json, TokenElement type) {
   columns.tokens = named == found.end() ? found.front() : *named;
   read_token_column(encodings[columns.tokens], type, columns);
   const int64_t fixed = columns.sizes[columns.tokens];
-  if (fixed % element_bytes(columns.type) != 0 && fixed >= 0) {
+  if (fixed >= 0 && !columns.has_type && fixed % element_bytes(columns.type) != 0) {
     json["column_sizes"].refuse(str("tokens of ", element_name(columns.type), " do not fill ", fixed, " bytes"));
   }
   if (columns.has_shape && fixed >= 0) json["column_sizes"].refuse("an ndarray without a shape has no fixed size");
@@ -109,6 +110,29 @@ MdsShard read_mds_shard(const JsonValue& json, TokenElement type) {
 }
 
 }  // namespace
+
+TokenElement mds_element(uint8_t code) {
+  switch (code) {
+    case 8:
+      return TokenElement::kUint8;
+    case 9:
+      return TokenElement::kInt8;
+    case 16:
+      return TokenElement::kUint16;
+    case 17:
+      return TokenElement::kInt16;
+    case 32:
+      return TokenElement::kUint32;
+    case 33:
+      return TokenElement::kInt32;
+    case 64:
+      return TokenElement::kUint64;
+    case 65:
+      return TokenElement::kInt64;
+    default:
+      return TokenElement::kAuto;
+  }
+}
 
 std::vector<MdsShard> parse_mds_index(std::string_view text, const std::string& where, TokenElement type) {
   const JsonDocument json(text, {where});

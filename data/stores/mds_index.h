@@ -25,9 +25,10 @@ struct MdsFile {
 
 // How the tokens lie in a sample, whose columns follow the u32 sizes of those that have no fixed size.
 struct MdsColumns {
-  std::vector<int64_t> sizes;  // of each column, in bytes; -1: the sample says
-  size_t tokens = 0;           // index of the column of tokens
-  TokenElement type = TokenElement::kAuto;
+  std::vector<int64_t> sizes;               // of each column, in bytes; -1: the sample says
+  size_t tokens = 0;                        // index of the column of tokens
+  TokenElement type = TokenElement::kAuto;  // kAuto: has_type
+  bool has_type = false;                    // a byte with the type's code precedes the shape
   bool has_shape = false;  // a byte (dimensions << 2 | type of a dimension) and the dimensions precede the tokens
 
   bool operator==(const MdsColumns&) const = default;
@@ -42,6 +43,9 @@ struct MdsShard {
 };
 
 inline constexpr int64_t kMdsShardBytes = int64_t{1} << 30;  // of a shard that has to be decompressed
+
+// The type with this code in the bytes of an `ndarray`, whose encoding names no type; kAuto: no type of tokens.
+TokenElement mds_element(uint8_t code);
 
 // Error(kData), naming `where` and the key, for anything outside the grammar, and for encodings of Python objects,
 // which are unsafe. Also if no column, or several, can hold tokens. `type`: of the tokens in a column of bytes.

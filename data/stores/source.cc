@@ -311,7 +311,8 @@ OpenSource open_source(const SourceOptions& source, FilePool& pool, SequenceOrde
   for (const auto& store : out.stores) {
     out.manifest.shards.push_back(store->info());
     const auto* file = dynamic_cast<const TokenFile*>(store.get());
-    if (file != nullptr && token_type_for(file->layout().type) == TokenType::kInt32) {
+    const TokenElement type = file != nullptr ? file->layout().type : mds_token_type(*store);
+    if (type != TokenElement::kAuto && token_type_for(type) == TokenType::kInt32) {
       out.manifest.token_type = TokenType::kInt32;
     }
   }

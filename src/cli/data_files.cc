@@ -75,7 +75,7 @@ class VerifyData : public Command {
       std::cout << path << ": " << (report.problems.empty() ? "sound" : "DAMAGED") << ", " << report.shards
                 << " shard(s), " << report.documents << " documents, " << report.tokens << " tokens, "
                 << human_bytes(report.bytes);
-      if (report.largest_id >= 0) std::cout << ", largest id " << report.largest_id << " (without checksums)";
+      if (report.largest_id >= 0) std::cout << ", largest id " << report.largest_id << " (" << report.checksums << ")";
       std::cout << "\n";
       problems += std::ssize(report.problems);
     }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/digest.h"
 #include "base/hash.h"
+#include "data/stores/inspect.h"
 #include "data/stores/mds_index.h"
 #include "data/stores/source.h"
 #include "support/temp_dir.h"
@@ -33,18 +35,19 @@ std::string shard_of(const std::vector<std::string>& samples, const std::string&
 }
 
 struct Written {
-  std::string encoding = "ndarray:int32", size = "null", compression = "null", name = "shard.00000.mds", hash;
+  std::string encoding = "ndarray:int32", size = "null", compression = "null", name = "shard.00000.mds";
+  std::string hashes = "{}", zip_name = "shard.00000.mds.zstd", zip_hashes = "{}";
   int64_t samples = 2;
 };
 
 std::string index_of(const Written& w, size_t raw, size_t zip) {
-  const std::string hashes = w.hash.empty() ? "{}" : "{\"sha1\":\"00\",\"xxh3_64\":\"" + w.hash + "\"}";
-  return str(R"({"shards":[{"column_encodings":[")", w.encoding, R"("],"column_names":["tokens"],"column_sizes":[)",
-             w.size, R"(],"compression":)", w.compression, R"(,"format":"mds","hashes":[],"raw_data":{"basename":")",
-             w.name, R"(","bytes":)", raw, R"(,"hashes":)", hashes, R"(},"samples":)", w.samples,
-             R"(,"size_limit":67108864,"version":2,"zip_data":)",
-             zip == 0 ? "null" : str(R"({"basename":"shard.00000.mds.zstd","bytes":)", zip, R"(,"hashes":{}})"),
-             "}],\"version\":2}");
+  return str(
+      R"({"shards":[{"column_encodings":[")", w.encoding, R"("],"column_names":["tokens"],"column_sizes":[)", w.size,
+      R"(],"compression":)", w.compression, R"(,"format":"mds","hashes":[],"raw_data":{"basename":")", w.name,
+      R"(","bytes":)", raw, R"(,"hashes":)", w.hashes, R"(},"samples":)", w.samples,
+      R"(,"size_limit":67108864,"version":2,"zip_data":)",
+      zip == 0 ? "null" : str(R"({"basename":")", w.zip_name, R"(","bytes":)", zip, R"(,"hashes":)", w.zip_hashes, "}"),
+      "}],\"version\":2}");
 }
 
 const std::string kGolden =
@@ -115,7 +118,8 @@ TEST_CASE("a compressed shard is decompressed and checked") {
   std::string zip(ZSTD_compressBound(kGolden.size()), '\0');
   zip.resize(ZSTD_compress(zip.data(), zip.size(), kGolden.data(), kGolden.size(), 3));
   write_file(dir.file("shard.00000.mds.zstd"), zip);
-  Written written{.compression = "\"zstd:7\"", .hash = hex64(xxh3_64(std::as_bytes(std::span(kGolden))))};
+  std::string hash = hex64(xxh3_64(std::as_bytes(std::span(kGolden))));
+  Written written{.compression = "\"zstd:7\"", .hashes = str(R"({"xxh3_64":")", hash, "\"}")};
   write_file(dir.file("index.json"), index_of(written, kGolden.size(), zip.size()));
   CHECK(contents_of(dir) == kTwo);
   const auto refused = [&](const Written& w, size_t raw, const std::vector<std::string>& words) {
@@ -124,9 +128,79 @@ TEST_CASE("a compressed shard is decompressed and checked") {
   };
   refused(written, kGolden.size() + 1, {"shard.00000.mds.zstd", "decompresses to 229", "230"});
   refused(written, kGolden.size() - 1, {"shard.00000.mds.zstd", "more than 228"});
-  written.hash[0] = written.hash[0] == '0' ? '1' : '0';
-  refused(written, kGolden.size(), {"shard.00000.mds.zstd", "xxh3_64", written.hash});
+  hash[0] = hash[0] == '0' ? '1' : '0';
+  written.hashes = str(R"({"xxh3_64":")", hash, "\"}");
+  refused(written, kGolden.size(), {"shard.00000.mds.zstd", "xxh3_64", hash});
   refused({.compression = "\"br\""}, kGolden.size(), {"index.json", "compression", "br"});
+}
+
+TEST_CASE("a shard of gzip is read, and a damaged one is an error of its file") {
+  const TempDir dir;
+  std::string zip = gzip_stored(kGolden);
+  const Written written{.compression = "\"gz:9\"", .zip_name = "shard.00000.mds.gz"};
+  write_file(dir.file("shard.00000.mds.gz"), zip);
+  write_file(dir.file("index.json"), index_of(written, kGolden.size(), zip.size()));
+  CHECK(contents_of(dir) == kTwo);
+  zip[zip.size() - 6] ^= 1;  // of its own checksum
+  write_file(dir.file("shard.00000.mds.gz"), zip);
+  check_fails(Kind::kData, {"shard.00000.mds.gz"}, [&] { contents_of(dir); });
+}
+
+TEST_CASE("verifying compares the hashes of raw and of compressed shards, and says which it cannot") {
+  const TempDir dir;
+  const SourceOptions source = source_at(dir.path());
+  const auto sha1_of = [](const std::string& bytes) {
+    const std::unique_ptr<Digest> digest = make_digest("sha1");
+    digest->update(std::as_bytes(std::span(bytes)));
+    return digest->hex();
+  };
+  put_raw(dir, {}, kGolden);
+  CHECK(verify_source(source).checksums == "without checksums");
+  put_raw(dir, {.hashes = str(R"({"sha1":")", sha1_of(kGolden), R"(","tiger":"00"})")}, kGolden);
+  SourceReport report = verify_source(source);
+  CHECK((report.problems.empty() && report.largest_id == 5));
+  CHECK(report.checksums == "checked by sha1; NOT checked: tiger, unknown here");
+  put_raw(dir, {.hashes = R"({"tiger":"00"})"}, kGolden);
+  CHECK(verify_source(source).checksums == "no checksum was checked; NOT checked: tiger, unknown here");
+
+  std::string other = kGolden;
+  other[204] = 7;  // a token, as good as another
+  put_raw(dir, {.hashes = str(R"({"sha1":")", sha1_of(kGolden), "\"}")}, other);
+  report = verify_source(source);
+  REQUIRE(report.problems.size() == 1);
+  for (const std::string& word : {std::string("shard.00000.mds is damaged: its sha1"), sha1_of(kGolden)}) {
+    CHECK(report.problems[0].find(word) != std::string::npos);
+  }
+  CHECK(report.checksums == "checksums differ");
+
+  const std::string zip = gzip_stored(kGolden);
+  Written written{.compression = "\"gz\"", .zip_name = "shard.00000.mds.gz"};
+  written.zip_hashes = str(R"({"sha1":")", sha1_of(zip), "\"}");
+  write_file(dir.file("shard.00000.mds.gz"), zip);
+  write_file(dir.file("index.json"), index_of(written, kGolden.size(), zip.size()));
+  CHECK(verify_source(source).checksums == "checked by sha1");
+  written.zip_hashes = R"({"sha1":"11"})";
+  write_file(dir.file("index.json"), index_of(written, kGolden.size(), zip.size()));
+  report = verify_source(source);
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].find("shard.00000.mds.gz is damaged: its sha1") != std::string::npos);
+}
+
+TEST_CASE("an array that names its own type is read, and two types in a shard are refused") {
+  const TempDir dir;
+  const std::string encoding = "ndarray";
+  put_raw(dir, {.encoding = encoding}, shard_of({"!" + array_of({1, 2, 3}), "!" + array_of({4, 5})}, "{}"));
+  CHECK(contents_of(dir) == kTwo);                                              // '!' is 33, int32
+  FilePool pool;
+  CHECK(open_source(source_at(dir.path()), pool).manifest.token_type == TokenType::kInt32);
+  const std::string wide = std::string("A\x04\x01", 3) + packed<int64_t>({4});  // 65, int64
+  const auto refused = [&](const std::string& second, const std::vector<std::string>& words) {
+    put_raw(dir, {.encoding = encoding}, shard_of({"!" + array_of({1, 2, 3}), second}, "{}"));
+    check_fails(Kind::kData, words, [&] { contents_of(dir); });
+  };
+  refused(wide, {"shard.00000.mds", "tokens of int64", "int32"});
+  refused("\"" + array_of({4}), {"array of type 34", "integers"});
+  refused("", {"without a type"});
 }
 
 TEST_CASE("an index that is not of the format, or unsafe, is refused by key") {

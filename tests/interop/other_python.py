@@ -2,9 +2,11 @@
 scripts/dev/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped.
 enter_python_with_shards() adds the packages of TOKAMAK_SHARDS_PYTHON, that is of scripts/dev/requirements-shards.txt,
 which bring no torch and no numpy."""
+import importlib.util
 import os
 import subprocess
 import sys
+import types
 
 # Only checks that they exist: importing all of them takes seconds.
 CHECK = ("import importlib.util, sys; "
@@ -41,3 +43,13 @@ def enter_python_with_shards():
     found = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], text=True,
                            stdout=subprocess.PIPE, check=True)
     sys.path.append(found.stdout.strip())
+
+
+def enter_package(*names):
+    """Makes modules of a package and of those inside it importable without what their __init__.py import, which takes
+    seconds: "a", "a.b" for a.b.c."""
+    (root,) = importlib.util.find_spec(names[0]).submodule_search_locations
+    for name in names:
+        module = types.ModuleType(name)
+        module.__path__ = [os.path.join(root, *name.split(".")[1:])]
+        sys.modules[name] = module

@@ -1,12 +1,13 @@
-"""Files of megatron-core and datatrove, written by them and read by the program, and the reverse; and llm.c's, by the
-code of its Python writer and reader: shards_test.py [case]. TOKAMAK_SHARDS_PYTHON is a Python with the packages of
-scripts/dev/requirements-shards.txt; torch and numpy are those of TOKAMAK_PYTHON."""
+"""Files of megatron-core and datatrove, written by them and read by the program, and the reverse. Files of llm.c are
+written and read by the code of its Python, and MDS by mosaicml-streaming's writer: shards_test.py [case].
+TOKAMAK_SHARDS_PYTHON is a Python with the packages of scripts/dev/requirements-shards.txt; torch and numpy are those of
+TOKAMAK_PYTHON."""
 import os
 import random
 import sys
 import warnings
 
-from other_python import enter_python_with_shards
+from other_python import enter_python_with_shards, enter_package
 
 enter_python_with_shards()
 warnings.simplefilter("ignore")
@@ -20,6 +21,9 @@ try:
     from datatrove.pipeline.tokens.tokenizer import TokenizedFile  # noqa: E402
     from datatrove.utils.dataset import DatatroveFolderDataset  # noqa: E402
     from megatron.core.datasets.indexed_dataset import IndexedDataset, IndexedDatasetBuilder  # noqa: E402
+    enter_package("streaming", "streaming.base")
+    from streaming.base.format.mds.writer import MDSWriter  # noqa: E402
+    from streaming.base.hashing import get_hashes  # noqa: E402
 except ModuleNotFoundError as error:
     print(f"SKIPPED: TOKAMAK_SHARDS_PYTHON has not all of scripts/dev/requirements-shards.txt: {error}")
     sys.exit(77)
@@ -132,6 +136,34 @@ def llmc_files(place):
         assert shards[0].dtype == dtype and np.array_equal(np.concatenate(shards), flat)
 
 
+def mds_files(place):
+    """mosaicml-streaming's MDSWriter, raw, zstd and gz, every encoding of tokens and every hash: the same documents"""
+    ways = [("tokens", "ndarray:int32", np.int32, None), ("tokens", "ndarray:uint16", np.uint16, "zstd:7"),
+            ("input_ids", "ndarray:uint32", np.uint32, "gz"), ("tokens", "ndarray:int64", np.int64, "zstd"),
+            ("tokens", "ndarray", np.int32, "gz:1"), ("tokens", "ndarray:int32:17", np.int32, None),
+            ("tokens", "bytes", np.int64, "zstd"), ("tokens", "bytes", np.uint16, None)]
+    for number, (column, encoding, dtype, compression) in enumerate(ways):
+        docs = [ids for ids in documents(300, 40 + number, min(np.iinfo(dtype).max, 100000)) if ids]  # none is empty
+        if encoding.endswith(":17"):
+            flat = [i for ids in docs for i in ids]
+            docs = [flat[at:at + 17] for at in range(0, len(flat) - 16, 17)]
+        folder = place.file(f"mds_{number}")
+        hashes = sorted(get_hashes()) if number % 2 == 0 else []
+        columns = {column: encoding, "id": "int", "meta": "json", "name": "str"}
+        with MDSWriter(columns=columns, out=folder, compression=compression, hashes=hashes, size_limit=8000) as out:
+            for d, ids in enumerate(docs):
+                array = np.array(ids, dtype=dtype)
+                out.write({column: array.tobytes() if encoding == "bytes" else array, "id": d, "meta": {"d": d},
+                           "name": "n" * (d % 5)})
+        assert sum(name.startswith("shard.") for name in os.listdir(folder)) > 2
+        typed = ["--token-type", dtype.__name__] if encoding == "bytes" else []
+        report = tokamak("data", "verify", folder, *typed)
+        checked = "checked by " + ", ".join(hashes) if hashes else "without checksums"
+        assert ": sound" in report and f"({checked})" in report and f" {len(docs)} documents, " in report, report
+        out = convert(place, folder, "megatron", f"of_mds_{number}", *typed)
+        assert read_megatron(out + "/part-00000") == docs, ways[number]
+
+
 def training(place):
     """the same losses on our data set and on its copies for Megatron and datatrove; llm.c's copy trains, too"""
     train = place.data + "/train"
@@ -163,4 +195,4 @@ def training(place):
 
 
 if __name__ == "__main__":
-    main([megatron_files, datatrove_files, llmc_files, training])
+    main([megatron_files, datatrove_files, llmc_files, mds_files, training])
