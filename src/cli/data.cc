@@ -27,7 +27,9 @@ namespace {
 class Tokenize : public Command {
  public:
   explicit Tokenize(CLI::App* parser) {
-    parser->add_option("--input", options_.inputs, "text: .txt and .jsonl files, or directories of them")
+    parser
+        ->add_option("--input", options_.inputs,
+                     "text: .txt and .jsonl files, plain, .gz or .zst, or directories of them")
         ->required()
         ->type_name("PATH");
     parser

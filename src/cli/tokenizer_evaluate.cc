@@ -31,7 +31,7 @@ class Evaluate : public Command {
     parser->add_option("--tokenizer", paths_, "tokenizer of any kind; give the option once for each")
         ->required()
         ->type_name("FILE");
-    parser->add_option("--input", inputs_, "text: .txt and .jsonl files, or directories of them")
+    parser->add_option("--input", inputs_, "text: .txt and .jsonl files, plain, .gz or .zst, or directories of them")
         ->required()
         ->type_name("PATH");
     parser->add_option("--json-key", json_key_, "member that holds the text in .jsonl files")->capture_default_str();

@@ -132,9 +132,10 @@ class Train : public Command {
  public:
   explicit Train(CLI::App* parser) : parser_(parser) {
     parser
-        ->add_option("--input", inputs_,
-                     "text to train on: .txt, or .jsonl with a text in each line; bytelevel: PATH=WEIGHT counts each "
-                     "document WEIGHT times, or takes a share of them")
+        ->add_option(
+            "--input", inputs_,
+            "text: .txt and .jsonl files, plain, .gz or .zst, or directories of them; bytelevel: PATH=WEIGHT counts "
+            "each document WEIGHT times, or takes a share of them")
         ->required()
         ->type_name("PATH");
     parser->add_option("--output", output_, "file to write: a model, or tokenizer.json for bytelevel")
