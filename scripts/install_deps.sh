@@ -24,7 +24,7 @@ packages() {
     build)
       echo g++ cmake ninja-build ccache git
       echo libopenmpi-dev openmpi-bin  # MPI: src/comm
-      echo libssl-dev                  # libcrypto: src/comm/secret.cc
+      echo libssl-dev                  # libcrypto: src/base/secret.cc, digest.cc
       echo libdnnl-dev                 # oneDNN: src/backend/cpu
       echo libsentencepiece-dev        # tokenizer
       echo libpcre2-dev                # tokenizer/scan: patterns without a scanner of their own

@@ -195,7 +195,7 @@ TEST_CASE("an array that names its own type is read, and two types in a shard ar
   const TempDir dir;
   const std::string encoding = "ndarray";
   put_raw(dir, {.encoding = encoding}, shard_of({"!" + array_of({1, 2, 3}), "!" + array_of({4, 5})}, "{}"));
-  CHECK(contents_of(dir) == kTwo);                                              // '!' is 33, int32
+  CHECK(contents_of(dir) == kTwo);  // '!' is 33, int32
   FilePool pool;
   CHECK(open_source(source_at(dir.path()), pool).manifest.token_type == TokenType::kInt32);
   const std::string wide = std::string("A\x04\x01", 3) + packed<int64_t>({4});  // 65, int64

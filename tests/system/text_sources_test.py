@@ -146,7 +146,7 @@ def wait_for(words, process, log):
 
 
 def one_cache(place):
-    """two runs begin at once on an empty cache. Others wait for a data set that another process makes, or are stopped"""
+    """two runs begin at once on an empty cache; others wait for the data set of another process, or are stopped"""
     cache = place.file("cache")
     both = [start(place, name, 1, *shared(place, "cache")) for name in ("one", "two")]
     for process, log in both:
