@@ -1,3 +1,4 @@
+// Counts the threads that a test program starts.
 #pragma once
 
 #include <cstdint>
