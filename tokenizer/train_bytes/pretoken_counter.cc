@@ -12,7 +12,6 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kEndsAtOnce = 256;  // pretokens whose slots are prefetched together
-constexpr size_t kFirstSlots = size_t{1} << 14;
 
 static_assert(std::endian::native == std::endian::little, "a short key holds its text in memory order");
 
@@ -24,36 +23,14 @@ PretokenKey key_at(const char* at, size_t length) {
   return {low & low_mask, (high & high_mask) | uint64_t{length} << 56};
 }
 
-bool is_ascii(const char* at) {  // of 32 bytes
-  return ((load_u64(at) | load_u64(at + 8) | load_u64(at + 16) | load_u64(at + 24)) & 0x8080808080808080u) == 0;
-}
-
-// Bytes of `text` before its first invalid byte.
-size_t valid_bytes(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    if (at + 32 <= text.size() && is_ascii(text.data() + at)) {
-      at += 32;
-      continue;
-    }
-    for (const size_t stop = at + 32; at < text.size() && at < stop;) {
-      const Utf8Char c = decode_utf8(text.substr(at));
-      if (c.code == kInvalidUtf8) return at;
-      at += static_cast<size_t>(c.length);
-    }
-  }
-  return at;
-}
-
 }  // namespace
 
 PretokenCounter::PretokenCounter(const Scanner& scanner) : scanner_(scanner) { clear(); }
 
 void PretokenCounter::clear() {
-  std::exchange(short_, {}).clear();
   std::exchange(long_, {}).clear();
   std::exchange(long_bytes_, {}).clear();
-  short_.resize(kFirstSlots);
+  short_ = ShortSlots(kFirstSlots);
   long_.resize(kFirstSlots / 4);
   short_count_ = long_count_ = 0;
 }
@@ -73,10 +50,11 @@ void PretokenCounter::add(std::string_view text, int64_t times) {
       const char* const bytes = text.data() + begin;
       if (length > PretokenKey::kLongest) {
         found[i] = {{begin, 0}, hash_long({bytes, length})};
+        __builtin_prefetch(&long_[found[i].hash & (long_.size() - 1)], 1);
       } else {
         const PretokenKey key = begin + 16 <= text.size() ? key_at(bytes, length) : key_of({bytes, length});
         found[i] = {key, hash_of(key)};
-        __builtin_prefetch(&short_[found[i].hash & (short_.size() - 1)], 1);
+        __builtin_prefetch(&short_[found[i].hash], 1);
       }
       begin = ends[i];
     }
@@ -103,15 +81,16 @@ void PretokenCounter::add_pretoken(CountedText pretoken) {
 }
 
 void PretokenCounter::add_short(PretokenKey key, uint64_t hash, int64_t times) {
-  for (size_t at = hash & (short_.size() - 1);; at = (at + 1) & (short_.size() - 1)) {
+  for (uint64_t at = hash;; ++at) {
     ShortSlot& slot = short_[at];
     if (slot.key == key) {
       slot.count += times;
       return;
     }
     if (slot.key.high != 0) continue;
-    slot = {key, times};
-    if (++short_count_ * 8 > short_.size() * 5) grow_short();
+    slot.key = key;
+    slot.count = times;
+    if (++short_count_ * 8 > short_.count() * 5) grow_short();
     return;
   }
 }
@@ -132,11 +111,11 @@ void PretokenCounter::add_long(std::string_view text, uint64_t hash, int64_t tim
 }
 
 void PretokenCounter::grow_short() {
-  const std::vector<ShortSlot> old = std::exchange(short_, std::vector<ShortSlot>(2 * short_.size()));
-  for (const ShortSlot& slot : old) {
+  const ShortSlots old = std::exchange(short_, ShortSlots(2 * short_.count()));
+  for (const ShortSlot& slot : old.all()) {
     if (slot.key.high == 0) continue;
-    size_t at = hash_of(slot.key) & (short_.size() - 1);
-    while (short_[at].key.high != 0) at = (at + 1) & (short_.size() - 1);
+    uint64_t at = hash_of(slot.key);
+    while (short_[at].key.high != 0) ++at;
     short_[at] = slot;
   }
 }
@@ -152,14 +131,14 @@ void PretokenCounter::grow_long() {
 }
 
 int64_t PretokenCounter::bytes() const {
-  return static_cast<int64_t>(short_.size() * sizeof(ShortSlot) + long_.size() * sizeof(LongSlot) +
+  return static_cast<int64_t>(short_.count() * sizeof(ShortSlot) + long_.size() * sizeof(LongSlot) +
                               long_bytes_.capacity());
 }
 
 std::vector<CountedText> PretokenCounter::words() const {
   std::vector<CountedText> words;
   words.reserve(short_count_ + long_count_);
-  for (const ShortSlot& slot : short_) {
+  for (const ShortSlot& slot : short_.all()) {
     if (slot.key.high == 0) continue;
     words.push_back({{reinterpret_cast<const char*>(&slot.key), slot.key.high >> 56}, slot.count});
   }
@@ -170,10 +149,9 @@ std::vector<CountedText> PretokenCounter::words() const {
 }
 
 void make_valid_utf8(std::string& text) {
-  size_t at = valid_bytes(text);
-  if (at == text.size()) return;
-  std::string valid = text.substr(0, at);
-  while (at < text.size()) {
+  if (is_valid_utf8(text)) return;
+  std::string valid;
+  for (size_t at = 0; at < text.size();) {
     const Utf8Char c = decode_utf8(std::string_view(text).substr(at));
     if (c.code == kInvalidUtf8) {
       valid += kReplacementChar;
