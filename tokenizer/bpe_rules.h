@@ -38,9 +38,9 @@ class BpeRules {
   }
 
   const PairTable& pairs() const { return pairs_; }
-  std::span<const uint32_t> orders() const { return orders_; }  // see SymbolMerger
-  const PieceTable& pieces() const { return pieces_; }          // those that their own text becomes
-  const CutScanner& scanner() const { return scanner_; }        // between characters that no piece has side by side
+  std::span<const uint32_t> last_equals() const { return last_equals_; }  // see SymbolMerger
+  const PieceTable& pieces() const { return pieces_; }                    // those that their own text becomes
+  const CutScanner& scanner() const { return scanner_; }  // between characters that no piece has side by side
 
  private:
   void number_characters(const std::vector<Piece>& pieces);
@@ -54,7 +54,7 @@ class BpeRules {
   std::vector<uint32_t> symbols_;  // by code point
   std::vector<std::string> characters_;
   PairTable pairs_;
-  std::vector<uint32_t> orders_;
+  std::vector<uint32_t> last_equals_;
   PieceTable pieces_;
   CutScanner scanner_;
 };

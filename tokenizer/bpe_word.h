@@ -21,7 +21,7 @@ class BpeWord final : public PretokenMerger {
     int32_t unk_id = -1;
   };
   BpeWord(const BpeRules& rules, Unknown unknown)
-      : rules_(rules), unknown_(unknown), merger_(rules.pairs(), rules.orders()) {}
+      : rules_(rules), unknown_(unknown), merger_(rules.pairs(), rules.last_equals()) {}
 
   void merge(std::string_view word, std::vector<int32_t>& ids) override;  // valid UTF-8
 

@@ -101,6 +101,7 @@ struct ByteBpeEncoder::State {
   const uint64_t part_tag;
   std::optional<ByteMerger> merger;  // one of the two
   PretokenMerger* other_merger = nullptr;
+  std::vector<int32_t> merged;  // by other_merger
   ShortCache short_cache;
   LongCache long_cache;
   std::array<Record, kChunk> records;
@@ -216,12 +217,16 @@ void ByteBpeEncoder::State::encode_long(std::string_view pretoken, uint64_t hash
 }
 
 void ByteBpeEncoder::State::encode_other(std::string_view pretoken, PretokenKey key, uint64_t hash) {
-  flush();
-  const size_t first = output->size();
-  other_merger->merge(pretoken, *output);
-  const size_t count = output->size() - first;
-  if (!is_cacheable(count, pretoken.size())) return;
-  short_cache.insert(key, hash, {reinterpret_cast<const uint32_t*>(output->data()) + first, count});
+  merged.clear();
+  other_merger->merge(pretoken, merged);
+  const std::span<const uint32_t> ids(reinterpret_cast<const uint32_t*>(merged.data()), merged.size());
+  if (is_cacheable(ids.size(), pretoken.size())) {
+    append(ids);
+    short_cache.insert(key, hash, ids);
+  } else {
+    flush();
+    output->insert(output->end(), merged.begin(), merged.end());
+  }
 }
 
 // Cuts `text` and encodes its parts, which are looked up as pretokens are. Returns their number.
