@@ -26,7 +26,7 @@ class BpeWord final : public PretokenMerger {
   void merge(std::string_view word, std::vector<int32_t>& ids) override;  // valid UTF-8
 
  private:
-  void merge_known(std::vector<int32_t>& ids);
+  void merge_known(size_t count, std::vector<int32_t>& ids);
   void add_unknown(std::string_view character, std::vector<int32_t>& ids) const;
 
   const BpeRules& rules_;

@@ -104,22 +104,20 @@ void SymbolMerger::merge_short(std::vector<uint32_t>& symbols, size_t least) con
 }
 
 void SymbolMerger::merge(std::vector<uint32_t>& symbols) {
-  std::vector<uint32_t> ranks;
-  for (size_t i = 0; i + 1 < symbols.size(); ++i) ranks.push_back(pairs_->rank(symbols[i], symbols[i + 1]));
-  merge(symbols, ranks);
+  std::vector<uint32_t> ranks(std::max(symbols.size(), kShort));
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) ranks[i] = pairs_->rank(symbols[i], symbols[i + 1]);
+  symbols.resize(merge(symbols.data(), ranks.data(), symbols.size()));
 }
 
-void SymbolMerger::merge(std::vector<uint32_t>& symbols, std::vector<uint32_t>& ranks) {
-  if (symbols.size() <= kShort) {
-    ranks.resize(kShort);
-    return symbols.resize(merge_short(symbols.data(), ranks.data(), symbols.size()));
-  }
-  start(symbols.size());
-  for (size_t i = 0; i + 1 < symbols.size(); ++i) push(symbols[i], ranks[i]);
-  push(symbols.back(), PairTable::kNoRank);
+size_t SymbolMerger::merge(uint32_t* symbols, uint32_t* ranks, size_t size) {
+  if (size <= kShort) return merge_short(symbols, ranks, size);
+  start(size);
+  for (size_t i = 0; i + 1 < size; ++i) push(symbols[i], ranks[i]);
+  push(symbols[size - 1], PairTable::kNoRank);
   merged_.clear();
   finish(merged_);
-  symbols.assign(merged_.begin(), merged_.end());
+  std::copy(merged_.begin(), merged_.end(), symbols);
+  return merged_.size();
 }
 
 void SymbolMerger::start(size_t size) {

@@ -25,8 +25,8 @@ class SymbolMerger {
 
   void merge_short(std::vector<uint32_t>& symbols, size_t least) const;
 
-  // Any number, in place. `ranks` is left undefined.
-  void merge(std::vector<uint32_t>& symbols, std::vector<uint32_t>& ranks);
+  // The same for any number of symbols, with space for max(size, kShort) ranks.
+  size_t merge(uint32_t* symbols, uint32_t* ranks, size_t size);
   void merge(std::vector<uint32_t>& symbols);
 
   // The same where ranks are known: start(), push() of each with the rank of its pair with the next one (kNoRank for the last),
