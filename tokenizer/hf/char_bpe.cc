@@ -80,9 +80,14 @@ void CharMerger::merge(std::string_view pretoken, std::vector<int32_t>& ids) {
   }
   symbols_.clear();
   add_symbols(pretoken);
-  merger_.merge(symbols_);
+  ranks_.resize(std::max(symbols_.size(), SymbolMerger::kShort));
+  for (size_t i = 0; i + 1 < symbols_.size(); ++i) ranks_[i] = bpe_.pairs().rank(symbols_[i], symbols_[i + 1]);
+  symbols_.resize(merger_.merge(symbols_.data(), ranks_.data(), symbols_.size()));
   ids.insert(ids.end(), symbols_.begin(), symbols_.end());
-  if (symbols_.capacity() > kKeptCharacters) symbols_ = {};
+  if (symbols_.capacity() > kKeptCharacters) {
+    symbols_ = {};
+    ranks_ = {};
+  }
 }
 
 // An unknown token waits for the next piece of the vocabulary, or the end. Byte pieces do not flush it, so it comes
