@@ -31,7 +31,7 @@ class BpeRules {
   bool is_piece(uint32_t symbol) const { return symbol < vocab_size_; }
   std::string_view character(uint32_t symbol) const { return characters_[symbol - vocab_size_]; }  // of no piece
 
-  // Of two characters that have symbols.
+  // The rank of a pair of characters that have symbols.
   uint32_t rank(char32_t left, char32_t right) const {
     return (left | right) < 0x80 ? pairs_.rank_of_bytes(static_cast<uint8_t>(left), static_cast<uint8_t>(right))
                                  : pairs_.rank(symbols_[left], symbols_[right]);

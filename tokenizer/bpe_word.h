@@ -1,5 +1,5 @@
-// Merges a word by the rules of bpe_rules.h. A character that is no piece becomes the pieces of its bytes or, in a model
-// without them, <unk>.
+// Merges a word by the rules of bpe_rules.h. A character that is no piece becomes the pieces of its bytes. In a model
+// without them it becomes <unk>.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace tokamak {
 
 class BpeWord final : public PretokenMerger {
  public:
-  // What becomes of characters without a piece. byte_ids: nullptr in a model without pieces of bytes.
+  // The ids of characters without a piece. byte_ids: nullptr in a model without pieces of bytes.
   struct Unknown {
     const std::array<int32_t, 256>* byte_ids = nullptr;
     int32_t unk_id = -1;

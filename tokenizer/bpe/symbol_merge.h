@@ -1,5 +1,5 @@
-// Merges symbols, which are bytes or characters at first, by the ranks of their pairs. Up to 32 stay in registers and on
-// the stack; more take O(n log n) time and linear memory.
+// Merges symbols, which are bytes or characters at first, by the ranks of their pairs. Up to 32 stay in registers; more
+// take O(n log n) time and linear memory.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class SymbolMerger {
   size_t merge(uint32_t* symbols, uint32_t* ranks, size_t size);
   void merge(std::vector<uint32_t>& symbols);
 
-  // The same where ranks are known: start(), push() of each with the rank of its pair with the next one (kNoRank for the last),
-  // finish() which appends what they merge to.
+  // The same in steps: start(), push() of each symbol, finish(). A rank is that of the symbol and the next one, and
+  // kNoRank for the last. The ids are appended.
   void start(size_t size);
   void push(uint32_t symbol, uint32_t rank);
   void finish(std::vector<int32_t>& ids);

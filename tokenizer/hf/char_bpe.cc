@@ -53,9 +53,9 @@ bool CharBpe::has_affixes() const {
   return !model_.continuing_subword_prefix.empty() || !model_.end_of_word_suffix.empty();
 }
 
-// A part is no pretoken: it must not become a piece as a whole, and has no prefix or suffix of its own. No character may
-// vanish or wait as an unknown token, since its neighbours would meet. No merge is of bytes, whose pieces say nothing
-// about the characters.
+// A part is no pretoken: it must not become a piece as a whole, and has no prefix or suffix of its own. No character
+// may vanish or wait as an unknown token, since its neighbours would meet. No merge is of bytes, whose pieces say
+// nothing about the characters.
 bool CharBpe::may_cut() const {
   if (model_.whole_pieces || has_affixes() || !model_.byte_fallback) return false;
   for (int byte = 0; byte < 256; ++byte) {
