@@ -138,7 +138,7 @@ std::vector<BpeMerge> BpeRules::without_unused(const std::vector<BpeMerge>& merg
                                                const std::vector<Piece>& pieces) const {
   std::vector<std::pair<uint32_t, uint32_t>> last(pieces.size());  // pair that merges into a piece
   std::vector<bool> is_long(pieces.size());
-  const SymbolMerger merger(pairs_, orders_);
+  const SymbolMerger merger(pairs_, last_equals_);
   for (size_t id = 0; id < pieces.size(); ++id) {
     if (!may_result(pieces[id])) continue;
     std::vector<uint32_t> symbols = symbols_of(pieces[id].text);
@@ -174,9 +174,12 @@ void BpeRules::build_pairs(const std::vector<Piece>& pieces) {
   }
   const auto compile = [&] {
     pairs_ = PairTable(merges, bytes, PairTable::Numbers::kFromZero);
-    orders_.clear();
-    for (const uint32_t result : pairs_.results()) orders_.push_back(ranks[result]);
-    if (std::adjacent_find(orders_.begin(), orders_.end()) == orders_.end()) orders_.clear();  // as the ranks are
+    const std::span<const uint32_t> results = pairs_.results();
+    last_equals_.resize(results.size());
+    for (size_t i = results.size(); i-- > 0;) {
+      const bool tied = i + 1 < results.size() && ranks[results[i]] == ranks[results[i + 1]];
+      last_equals_[i] = tied ? last_equals_[i + 1] : static_cast<uint32_t>(i);
+    }
   };
   compile();
   merges = without_unused(merges, pieces);
@@ -184,7 +187,7 @@ void BpeRules::build_pairs(const std::vector<Piece>& pieces) {
 }
 
 void BpeRules::build_pieces(const std::vector<Piece>& pieces) {
-  SymbolMerger merger(pairs_, orders_);
+  SymbolMerger merger(pairs_, last_equals_);
   struct Reachable {
     std::string text;
     int32_t id;

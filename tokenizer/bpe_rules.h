@@ -31,16 +31,16 @@ class BpeRules {
   bool is_piece(uint32_t symbol) const { return symbol < vocab_size_; }
   std::string_view character(uint32_t symbol) const { return characters_[symbol - vocab_size_]; }  // of no piece
 
-  // Of two characters that have symbols.
+  // The rank of a pair of characters that have symbols.
   uint32_t rank(char32_t left, char32_t right) const {
     return (left | right) < 0x80 ? pairs_.rank_of_bytes(static_cast<uint8_t>(left), static_cast<uint8_t>(right))
                                  : pairs_.rank(symbols_[left], symbols_[right]);
   }
 
   const PairTable& pairs() const { return pairs_; }
-  std::span<const uint32_t> orders() const { return orders_; }  // see SymbolMerger
-  const PieceTable& pieces() const { return pieces_; }          // those that their own text becomes
-  const CutScanner& scanner() const { return scanner_; }        // between characters that no piece has side by side
+  std::span<const uint32_t> last_equals() const { return last_equals_; }  // see SymbolMerger
+  const PieceTable& pieces() const { return pieces_; }                    // those that their own text becomes
+  const CutScanner& scanner() const { return scanner_; }  // between characters that no piece has side by side
 
  private:
   void number_characters(const std::vector<Piece>& pieces);
@@ -54,7 +54,7 @@ class BpeRules {
   std::vector<uint32_t> symbols_;  // by code point
   std::vector<std::string> characters_;
   PairTable pairs_;
-  std::vector<uint32_t> orders_;
+  std::vector<uint32_t> last_equals_;
   PieceTable pieces_;
   CutScanner scanner_;
 };

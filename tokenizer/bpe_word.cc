@@ -1,5 +1,7 @@
 #include "tokenizer/bpe_word.h"
 
+#include <algorithm>
+
 #include "base/utf8.h"
 
 namespace tokamak {
@@ -12,39 +14,44 @@ constexpr size_t kKeptSymbols = size_t{1} << 16;  // scratch of longer words is 
 
 // A character that occurs in no piece never merges, so what stands before it merges by itself.
 void BpeWord::merge(std::string_view word, std::vector<int32_t>& ids) {
+  if (known_.size() < word.size()) {
+    known_.resize(std::max(word.size(), SymbolMerger::kShort));
+    ranks_.resize(known_.size());
+  }
+  size_t count = 0;
   char32_t previous = 0;
   for (size_t at = 0; at < word.size();) {
     const Utf8Char c = decode_valid_utf8(word.data() + at);
     const auto length = static_cast<size_t>(c.length);
     const uint32_t symbol = rules_.symbol(c.code);
     if (symbol != BpeRules::kNoSymbol) {
-      if (!known_.empty()) ranks_.push_back(rules_.rank(previous, c.code));
-      known_.push_back(symbol);
+      known_[count] = symbol;
+      if (count > 0) ranks_[count - 1] = rules_.rank(previous, c.code);
+      ++count;
       previous = c.code;
     } else {
-      merge_known(ids);
+      merge_known(count, ids);
+      count = 0;
       add_unknown(word.substr(at, length), ids);
     }
     at += length;
   }
-  merge_known(ids);
-  if (known_.capacity() > kKeptSymbols) {
+  merge_known(count, ids);
+  if (known_.size() > kKeptSymbols) {
     known_ = {};
     ranks_ = {};
   }
 }
 
-void BpeWord::merge_known(std::vector<int32_t>& ids) {
-  merger_.merge(known_, ranks_);
-  for (const uint32_t symbol : known_) {
-    if (rules_.is_piece(symbol)) {
-      ids.push_back(static_cast<int32_t>(symbol));
+void BpeWord::merge_known(size_t count, std::vector<int32_t>& ids) {
+  count = merger_.merge(known_.data(), ranks_.data(), count);
+  for (size_t i = 0; i < count; ++i) {
+    if (rules_.is_piece(known_[i])) {
+      ids.push_back(static_cast<int32_t>(known_[i]));
     } else {
-      add_unknown(rules_.character(symbol), ids);
+      add_unknown(rules_.character(known_[i]), ids);
     }
   }
-  known_.clear();
-  ranks_.clear();
 }
 
 void BpeWord::add_unknown(std::string_view character, std::vector<int32_t>& ids) const {

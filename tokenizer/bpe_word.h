@@ -1,5 +1,5 @@
-// Merges a word by the rules of bpe_rules.h. A character that is no piece becomes the pieces of its bytes or, in a model
-// without them, <unk>.
+// Merges a word by the rules of bpe_rules.h. A character that is no piece becomes the pieces of its bytes. In a model
+// without them it becomes <unk>.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@ namespace tokamak {
 
 class BpeWord final : public PretokenMerger {
  public:
-  // What becomes of characters without a piece. byte_ids: nullptr in a model without pieces of bytes.
+  // The ids of characters without a piece. byte_ids: nullptr in a model without pieces of bytes.
   struct Unknown {
     const std::array<int32_t, 256>* byte_ids = nullptr;
     int32_t unk_id = -1;
   };
   BpeWord(const BpeRules& rules, Unknown unknown)
-      : rules_(rules), unknown_(unknown), merger_(rules.pairs(), rules.orders()) {}
+      : rules_(rules), unknown_(unknown), merger_(rules.pairs(), rules.last_equals()) {}
 
   void merge(std::string_view word, std::vector<int32_t>& ids) override;  // valid UTF-8
 
  private:
-  void merge_known(std::vector<int32_t>& ids);
+  void merge_known(size_t count, std::vector<int32_t>& ids);
   void add_unknown(std::string_view character, std::vector<int32_t>& ids) const;
 
   const BpeRules& rules_;

@@ -50,7 +50,7 @@ struct ByteBpeCaches {
 class ByteBpeEncoder {
  public:
   explicit ByteBpeEncoder(const ByteBpe& bpe, const ByteBpeCaches& caches = {});  // `bpe` must outlive it
-  // For another model, with the same caches. What is not in `pieces` goes to `merger`. Both must outlive it.
+  // For another model, with the same caches. A pretoken that is not in `pieces` goes to `merger`. Both must outlive it.
   ByteBpeEncoder(const PieceTable& pieces, PretokenMerger& merger, const ByteBpeCaches& caches = {});
   ~ByteBpeEncoder();
 

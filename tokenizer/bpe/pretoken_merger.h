@@ -1,4 +1,4 @@
-// What a pretoken becomes when no cache knows it: the part of an encoder that differs between models.
+// Merges a pretoken that no cache knows: the part of an encoder that differs between models.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,10 @@
 #include "tokenizer/bpe/symbol_merge.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 
 #include "base/error.h"
@@ -30,44 +33,88 @@ void radix_sort(std::vector<uint64_t>& values, std::vector<uint64_t>& scratch) {
 
 }  // namespace
 
+SymbolMerger::SymbolMerger(const PairTable& pairs, std::span<const uint32_t> last_equals)
+    : pairs_(&pairs), last_equals_(last_equals) {
+  first_tied_ = 0;
+  while (first_tied_ < last_equals.size() && last_equals[first_tied_] == first_tied_) ++first_tied_;
+  if (first_tied_ == last_equals.size()) first_tied_ = PairTable::kNoRank;
+}
+
 size_t SymbolMerger::merge_short(uint32_t* symbols, uint32_t* ranks, size_t size, size_t least) const {
-  if (orders_.empty()) return merge_in_place(symbols, ranks, size, least, std::less<uint32_t>());
-  return merge_in_place(symbols, ranks, size, least, [this](uint32_t a, uint32_t b) { return order(a) < order(b); });
+  if (size == 0) return 0;
+  std::fill(ranks + size - 1, ranks + kShort, PairTable::kNoRank);
+  if (size <= 8) return merge_in_lanes<1>(symbols, ranks, size, least);
+  if (size <= 16) return merge_in_lanes<2>(symbols, ranks, size, least);
+  return merge_in_lanes<kShort / 8>(symbols, ranks, size, least);
+}
+
+// Each symbol keeps its lane of the registers, and `alive` says which are left. So nothing moves, and no branch depends
+// on where the lowest rank is.
+template <int kVectors>
+size_t SymbolMerger::merge_in_lanes(uint32_t* symbols, const uint32_t* ranks, size_t size, size_t least) const {
+  __m256i lanes[kVectors], numbers[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    lanes[v] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ranks + 8 * v));
+    numbers[v] = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * v));
+  }
+  uint64_t alive = (uint64_t{1} << size) - 1;
+  const auto set_lane = [&](int lane, uint32_t rank) {
+    const __m256i wanted = _mm256_set1_epi32(lane), value = _mm256_set1_epi32(static_cast<int>(rank));
+    for (int v = 0; v < kVectors; ++v) {
+      lanes[v] = _mm256_blendv_epi8(lanes[v], value, _mm256_cmpeq_epi32(numbers[v], wanted));
+    }
+  };
+  for (; size > least; --size) {
+    __m256i lowest = lanes[0];
+    for (int v = 1; v < kVectors; ++v) lowest = _mm256_min_epu32(lowest, lanes[v]);
+    lowest = _mm256_min_epu32(lowest, _mm256_permute2x128_si256(lowest, lowest, 1));
+    lowest = _mm256_min_epu32(lowest, _mm256_shuffle_epi32(lowest, 0x4E));
+    lowest = _mm256_min_epu32(lowest, _mm256_shuffle_epi32(lowest, 0xB1));
+    auto rank = static_cast<uint32_t>(_mm256_cvtsi256_si32(lowest));
+    if (rank == PairTable::kNoRank) break;
+    const bool tied = rank >= first_tied_;
+    if (tied) lowest = _mm256_set1_epi32(static_cast<int>(order(rank)));
+    uint64_t places = 0;
+    for (int v = 0; v < kVectors; ++v) {
+      const __m256i is_lowest = _mm256_cmpeq_epi32(_mm256_min_epu32(lanes[v], lowest), lanes[v]);
+      places |= uint64_t{static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(is_lowest)))} << 8 * v;
+    }
+    const int at = std::countr_zero(places);
+    const uint64_t before = alive & ((uint64_t{1} << at) - 1);
+    const uint64_t after = alive ^ before ^ uint64_t { 1 } << at;
+    const uint64_t behind = after & (after - 1);  // without the symbol that merges into this one
+    const int right = std::countr_zero(after);
+    alive ^= uint64_t{1} << right;
+    if (tied) rank = pairs_->rank(symbols[at], symbols[right]);
+    symbols[at] = pairs_->result(rank);
+    set_lane(right, PairTable::kNoRank);
+    set_lane(at, behind == 0 ? PairTable::kNoRank : pairs_->rank(symbols[at], symbols[std::countr_zero(behind)]));
+    if (before == 0) continue;
+    const int left = std::bit_width(before) - 1;
+    set_lane(left, pairs_->rank(symbols[left], symbols[at]));
+  }
+  for (uint32_t* out = symbols; alive != 0; alive &= alive - 1) *out++ = symbols[std::countr_zero(alive)];
+  return size;
 }
 
 void SymbolMerger::merge_short(std::vector<uint32_t>& symbols, size_t least) const {
-  uint32_t ranks[kShort];
+  std::array<uint32_t, kShort> ranks;
   for (size_t i = 0; i + 1 < symbols.size(); ++i) ranks[i] = pairs_->rank(symbols[i], symbols[i + 1]);
-  symbols.resize(merge_short(symbols.data(), ranks, symbols.size(), least));
+  symbols.resize(merge_short(symbols.data(), ranks.data(), symbols.size(), least));
 }
 
 void SymbolMerger::merge(std::vector<uint32_t>& symbols) {
-  std::vector<uint32_t> ranks;
-  for (size_t i = 0; i + 1 < symbols.size(); ++i) ranks.push_back(pairs_->rank(symbols[i], symbols[i + 1]));
-  merge(symbols, ranks);
+  std::vector<uint32_t> ranks(std::max(symbols.size(), kShort));
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) ranks[i] = pairs_->rank(symbols[i], symbols[i + 1]);
+  symbols.resize(merge(symbols.data(), ranks.data(), symbols.size()));
 }
 
-void SymbolMerger::merge(std::vector<uint32_t>& symbols, std::vector<uint32_t>& ranks) {
-  if (symbols.size() <= kShort) return symbols.resize(merge_short(symbols.data(), ranks.data(), symbols.size()));
-  start(symbols.size());
-  for (size_t i = 0; i + 1 < symbols.size(); ++i) push(symbols[i], ranks[i]);
-  push(symbols.back(), PairTable::kNoRank);
-  symbols.resize(finish(symbols.data()));
-}
-
-template <class Earlier>
-size_t SymbolMerger::merge_in_place(uint32_t* id, uint32_t* rank, size_t size, size_t least, Earlier earlier) const {
-  while (size > least) {
-    const auto at = static_cast<size_t>(std::min_element(rank, rank + size - 1, earlier) - rank);
-    if (rank[at] == PairTable::kNoRank) break;
-    id[at] = pairs_->result(rank[at]);
-    --size;
-    std::copy(id + at + 2, id + size + 1, id + at + 1);
-    std::copy(rank + at + 1, rank + size, rank + at);
-    if (at > 0) rank[at - 1] = pairs_->rank(id[at - 1], id[at]);
-    if (at + 1 < size) rank[at] = pairs_->rank(id[at], id[at + 1]);
-  }
-  return size;
+size_t SymbolMerger::merge(uint32_t* symbols, uint32_t* ranks, size_t size) {
+  if (size <= kShort) return merge_short(symbols, ranks, size);
+  start(size);
+  for (size_t i = 0; i + 1 < size; ++i) push(symbols[i], ranks[i]);
+  push(symbols[size - 1], PairTable::kNoRank);
+  return finish(symbols);
 }
 
 void SymbolMerger::start(size_t size) {

@@ -1,5 +1,5 @@
-// Merges symbols, which are bytes or characters at first, by the ranks of their pairs. Up to 32 stay in registers and on
-// the stack; more take O(n log n) time and linear memory.
+// Merges symbols, which are bytes or characters at first, by the ranks of their pairs. Up to 32 stay in registers; more
+// take O(n log n) time and linear memory.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ class SymbolMerger {
  public:
   static constexpr size_t kShort = 32;
 
-  // The pair with the lowest rank merges first, the leftmost of equals. If `orders` is not empty, orders[rank] is
-  // compared in place of the rank, so that pairs with different results can be equals. Both must outlive it.
-  explicit SymbolMerger(const PairTable& pairs, std::span<const uint32_t> orders = {})
-      : pairs_(&pairs), orders_(orders) {}
+  // The pair with the lowest rank merges first, the leftmost of equals. Pairs with different results have different
+  // ranks, and may still be equals: last_equals[rank] is the highest rank that counts as equal. Empty: there are none.
+  // Both must outlive it.
+  explicit SymbolMerger(const PairTable& pairs, std::span<const uint32_t> last_equals = {});
 
   // Merges at most kShort symbols in place and returns their number. ranks[i] is that of the pair of symbol i and the
-  // next. Merging stops early when `least` symbols are left.
+  // next; there is space for kShort. Merging stops early when `least` symbols are left.
   size_t merge_short(uint32_t* symbols, uint32_t* ranks, size_t size, size_t least = 1) const;
 
   void merge_short(std::vector<uint32_t>& symbols, size_t least) const;
 
-  // Any number, in place. `ranks` is left undefined.
-  void merge(std::vector<uint32_t>& symbols, std::vector<uint32_t>& ranks);
+  // The same for any number of symbols, with space for max(size, kShort) ranks.
+  size_t merge(uint32_t* symbols, uint32_t* ranks, size_t size);
   void merge(std::vector<uint32_t>& symbols);
 
-  // The same in steps: start(), push() of each with the rank of its pair with the next one (kNoRank for the last), and
-  // finish(), which writes what they merge to and returns the number.
+  // The same in steps: start(), push() of each symbol, finish(). A rank is that of the symbol and the next one, and
+  // kNoRank for the last. `ids` has space for all symbols.
   void start(size_t size);
   void push(uint32_t symbol, uint32_t rank);
   size_t finish(uint32_t* ids);
@@ -43,14 +43,17 @@ class SymbolMerger {
     uint32_t rank;  // of the pair of this node and the next; kNoRank also for a node that was merged into another
   };
 
-  uint32_t order(uint32_t rank) const { return orders_.empty() || rank == PairTable::kNoRank ? rank : orders_[rank]; }
-  template <class Earlier>
-  size_t merge_in_place(uint32_t* symbols, uint32_t* ranks, size_t size, size_t least, Earlier earlier) const;
+  uint32_t order(uint32_t rank) const {
+    return rank < first_tied_ || rank == PairTable::kNoRank ? rank : last_equals_[rank];
+  }
+  template <int kVectors>
+  size_t merge_in_lanes(uint32_t* symbols, const uint32_t* ranks, size_t size, size_t least) const;
   void merge_at(uint32_t at);
   void set_rank(uint32_t at, uint32_t rank);
 
   const PairTable* pairs_;
-  std::span<const uint32_t> orders_;
+  std::span<const uint32_t> last_equals_;
+  uint32_t first_tied_;  // lower ranks have no equals
   std::vector<Node> nodes_;
   // Candidates are order << 32 | position. Those in `now_` are sorted. A new one goes to the heap `soon_` if it comes
   // before the last of `now_`, and otherwise waits in `later_`, which is sorted when the other two are empty. So a run

@@ -53,9 +53,9 @@ bool CharBpe::has_affixes() const {
   return !model_.continuing_subword_prefix.empty() || !model_.end_of_word_suffix.empty();
 }
 
-// A part is no pretoken: it must not become a piece as a whole, and has no prefix or suffix of its own. No character may
-// vanish or wait as an unknown token, since its neighbours would meet. No merge is of bytes, whose pieces say nothing
-// about the characters.
+// A part is no pretoken: it must not become a piece as a whole, and has no prefix or suffix of its own. No character
+// may vanish or wait as an unknown token, since its neighbours would meet. No merge is of bytes, whose pieces say
+// nothing about the characters.
 bool CharBpe::may_cut() const {
   if (model_.whole_pieces || has_affixes() || !model_.byte_fallback) return false;
   for (int byte = 0; byte < 256; ++byte) {
@@ -80,9 +80,14 @@ void CharMerger::merge(std::string_view pretoken, std::vector<int32_t>& ids) {
   }
   symbols_.clear();
   add_symbols(pretoken);
-  merger_.merge(symbols_);
+  ranks_.resize(std::max(symbols_.size(), SymbolMerger::kShort));
+  for (size_t i = 0; i + 1 < symbols_.size(); ++i) ranks_[i] = bpe_.pairs().rank(symbols_[i], symbols_[i + 1]);
+  symbols_.resize(merger_.merge(symbols_.data(), ranks_.data(), symbols_.size()));
   ids.insert(ids.end(), symbols_.begin(), symbols_.end());
-  if (symbols_.capacity() > kKeptCharacters) symbols_ = {};
+  if (symbols_.capacity() > kKeptCharacters) {
+    symbols_ = {};
+    ranks_ = {};
+  }
 }
 
 // An unknown token waits for the next piece of the vocabulary, or the end. Byte pieces do not flush it, so it comes

@@ -59,7 +59,7 @@ class CharMerger final : public PretokenMerger {
 
   const CharBpe& bpe_;
   SymbolMerger merger_;
-  std::vector<uint32_t> symbols_;
+  std::vector<uint32_t> symbols_, ranks_;
   std::string character_;  // with its prefix and suffix
 };
 
