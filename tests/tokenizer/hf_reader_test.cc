@@ -38,8 +38,8 @@ TEST_CASE("the cursor reads JSON strings and whole numbers strictly") {
   const auto string = [&](std::string_view text) { return std::string(JsonCursor(text, "f").string(buffer)); };
   CHECK(string(R"("plain")") == "plain");
   CHECK(string(R"("a\n\"\\\/\u00e9\ud83d\ude00")") == "a\n\"\\/\xC3\xA9\xF0\x9F\x98\x80");
-  for (const char* bad :
-       {R"("\ud83d")", R"("\ude00")", R"("\ud83dx")", R"("\x")", R"("\u12")", R"("open)", "\"a\nb\"", "5"}) {
+  for (const char* bad : {R"("\ud83d")", R"("\ud83d\u0041")", R"("\ude00")", R"("\ud83dx")", R"("\x")", R"("\u12")",
+                          R"("open)", "\"a\nb\"", "5"}) {
     CHECK_THROWS_AS(string(bad), Error);
   }
   CHECK(JsonCursor(" 41,", "f").whole(50) == 41);
@@ -48,6 +48,8 @@ TEST_CASE("the cursor reads JSON strings and whole numbers strictly") {
   }
   CHECK(JsonCursor(R"( [1,{"a":"]"}] ,)", "f").raw_value() == R"([1,{"a":"]"}])");
   CHECK_THROWS_WITH(JsonCursor(std::string(17, '['), "f").raw_value(), Contains("f: offset 16"));
+  CHECK_THROWS_WITH(JsonCursor("[1,", "f").raw_value(), Contains("the text ends within a value"));
+  CHECK_THROWS_WITH(JsonCursor(",", "f").raw_value(), Contains("expected a value"));
 }
 
 TEST_CASE("BOS and EOS come from the files beside a tokenizer.json, and are unknown without them") {

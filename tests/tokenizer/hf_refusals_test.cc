@@ -114,6 +114,21 @@ TEST_CASE("each wrong field of a tokenizer.json is refused by name") {
       {R"("version")", single + R"([{"Sequence":{"id":"B","type_id":0}}],"pair":[]},"version")", "sequence A only"},
       {R"("version")", single + R"([{"Sequence":{"id":"A","type_id":0}}],"pair":[],"x":1},"version")",
        "x' is 1; this field is not known"},
+      {R"("version")", single + R"([{"Sequence":{"id":"A","type_id":0},"x":1}],"pair":[]},"version")",
+       "x' is 1; this field is not known"},
+      {R"("version")", R"("post_processor":{"type":"BertProcessing","sep":["a",1],"cls":["b",1],"x":1},"version")",
+       "x' is 1; this field is not known"},
+      {R"("ab":256)", R"("ab":257)", "a piece of model.vocab has this id"},
+      {"[{",
+       R"([{"id":257,"content":"<y>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,)"
+       R"("special":true},{"id":258,"content":"<y>","single_word":false,"lstrip":false,"rstrip":false,)"
+       R"("normalized":false,"special":true},{)",
+       "its content or its id is there twice"},
+      instead("decoder", R"({"type":"Metaspace","replacement":"_","x":1})", "x' is 1; this field is not known"),
+      instead("pre_tokenizer",
+              R"({"type":"Sequence","pretokenizers":[{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,)"
+              R"("use_regex":true},{"type":"Digits","individual_digits":true}]})",
+              "a step behind ByteLevel"),
       {R"("version")", R"("post_processor":{"type":"ByteLevel","x":1},"version")", "x' is 1; this field is not known"},
       {R"("version")", R"("post_processor":{"type":"BertProcessing","sep":["a"],"cls":["b",1]},"version")",
        "expected a token and its id"},
