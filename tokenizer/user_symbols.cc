@@ -37,7 +37,10 @@ UserSymbols::Match UserSymbols::longest(std::string_view text) const {
 
 UserSymbols::Match UserSymbols::find(std::string_view text) const {
   if (symbols_.empty()) return {};
+  const char first = symbols_.front().text[0];
+  const bool one_first_byte = first == symbols_.back().text[0];  // they are sorted
   for (size_t at = 0; at < text.size(); ++at) {
+    if (one_first_byte && (at = text.find(first, at)) == std::string_view::npos) break;
     Match found = match(text.substr(at));
     found.begin = at;
     if (found.id >= 0) return found;
