@@ -9,8 +9,7 @@
 
 namespace tokamak {
 
-PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids,
-                     Numbers numbers)
+PairTable::PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids, Numbers numbers)
     : pages_(std::max<size_t>(64, std::bit_ceil(2 * merges.size())) * sizeof(uint64_t)),
       slots_(static_cast<uint64_t*>(pages_.data())),
       mask_(pages_.bytes() / sizeof(uint64_t) - 1),

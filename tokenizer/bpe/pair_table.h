@@ -20,8 +20,8 @@ class PairTable {
   static constexpr int64_t kMostRanks = (int64_t{1} << kRankBits) - 1;
 
   // Ranks are renumbered in the same order: from 0 on or, if kAny allows it, as the ids of results. The caller has
-  // checked ids, the number of ranks, and that merges of equal rank have the same result. Pairs that were chosen to collide cost
-  // another pass with another hash.
+  // checked ids, the number of ranks, and that merges of equal rank have the same result. Pairs that were chosen to
+  // collide cost another pass with another hash.
   enum class Numbers { kFromZero, kAny };
   PairTable(const std::vector<BpeMerge>& merges, const std::array<uint32_t, 256>& byte_ids,
             Numbers numbers = Numbers::kAny);

@@ -116,7 +116,8 @@ void append_normal_segment(std::string_view segment, bool compatible, std::strin
   for (size_t i = 0; i < kept; ++i) append_utf8(codes[i], out);
 }
 
-// Bytes that begin a segment of their own, or continue a character that does: those below `limit`, and `first` to `last`.
+// Bytes that begin a segment of their own, or continue a character that does: those below `limit`, and those from
+// `first` to `last`.
 struct PlainBytes {
   unsigned char limit, first, last;
 
