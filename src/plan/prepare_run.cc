@@ -1,5 +1,7 @@
 #include "plan/prepare_run.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
@@ -25,6 +27,15 @@ void load_gemm_library(Backend& backend, DType compute) {
   stream->synchronize();
 }
 
+// The share that buffers may fill: on the host, what the data reads ahead takes its part.
+MemoryShare for_buffers(MemoryShare share, const Device& device, const RunConfig& config, const GlobalBatch& batch) {
+  if (!device.uses_host_memory()) return share;
+  const int64_t read_ahead = read_ahead_bytes(config, batch.sequences_per_rank);
+  share.total = std::max<int64_t>(0, share.total - read_ahead);
+  share.available = std::max<int64_t>(0, share.available - read_ahead);
+  return share;
+}
+
 }  // namespace
 
 SettledRun settle_run(World& world, Backend& backend, const RunConfig& config, const GlobalBatch& batch) {
@@ -36,13 +47,14 @@ SettledRun settle_run(World& world, Backend& backend, const RunConfig& config, c
   if (backend.device->uses_host_memory()) load_gemm_library(backend, compute_dtype(config.precision));
   run.memory = memory_share(*backend.device, world, run.mesh->mesh(), config.runtime);
   if (!leaves_choice(config)) return run;
+  const MemoryShare fillable = for_buffers(run.memory, *backend.device, config, batch);
   const ExplainedChoice choice = choose_collectively(world.comm(), {.config = config,
                                                                     .batch = batch,
                                                                     .ranks = world.size(),
                                                                     .ranks_per_node = world.local_size(),
                                                                     .device = backend.device->description(),
-                                                                    .total = run.memory.total,
-                                                                    .available = run.memory.available});
+                                                                    .total = fillable.total,
+                                                                    .available = fillable.available});
   run.choice = choice;
   run.why = choice.why;
   run.config = with_choice(config, choice);
@@ -56,8 +68,9 @@ PreparedRun prepare_run(World& world, Backend& backend, const RunConfig& config,
   }
   collectively(world.comm(), [&] {
     run.program_bytes = backend.device->used_bytes();
-    run.planned = plan_run(run.config, batch, run.mesh->mesh(), backend, PlanFor::kTraining, run.memory.total,
-                           run.memory.available);
+    const MemoryShare fillable = for_buffers(run.memory, *backend.device, run.config, batch);
+    run.planned = plan_run(run.config, batch, run.mesh->mesh(), backend, PlanFor::kTraining, fillable.total,
+                           fillable.available);
     const int64_t micro_batch = run.planned.shape.micro_batch;
     expect_fit(run.planned.engine->plan(), *backend.device, run.memory, run.config, micro_batch,
                read_ahead_bytes(run.config, micro_batch));

@@ -113,7 +113,7 @@ int64_t samples_said(std::string_view shard) {
 
 std::string mds_file_json(const char* name, std::string_view content) {
   return str("{\"basename\": \"", name, "\", \"bytes\": ", content.size(),
-             ", \"hashes\": {\"sha1\": \"\", \"xxh3_64\": \"", hex64(xxh3_64(std::as_bytes(std::span(content)))),
+             ", \"hashes\": {\"crc32\": \"\", \"xxh3_64\": \"", hex64(xxh3_64(std::as_bytes(std::span(content)))),
              "\"}}");
 }
 

@@ -194,3 +194,15 @@ TEST_CASE("a key that is there twice is refused") {
   write(dir, "tekken.json", with(tekken_json({"ab"}), R"("vocab")", R"("vocab":[])"));
   CHECK_THROWS_WITH(load_tokenizer(dir.file("tekken.json")), Contains("'vocab'"));
 }
+
+TEST_CASE("the later of equal merges counts, and each merge has its own result") {
+  const TempDir dir;
+  write(dir, "tokenizer.json",
+        byte_level_json({"ab", "cb", "bd", "xab"}, {"x ab", "a b", "a b", "c b", "b d", "a b"}, "[]"));
+  const auto tokenizer = load_tokenizer(dir.path());
+  CHECK(ids_of(*tokenizer, "abd") == std::vector<int32_t>{'a', 258});
+  CHECK(ids_of(*tokenizer, "ab") == std::vector<int32_t>{256});
+  CHECK(ids_of(*tokenizer, "cb") == std::vector<int32_t>{257});
+  write(dir, "tokenizer.json", byte_level_json({"ab"}, {"a b", "a b"}, "[]"));
+  CHECK(ids_of(*load_tokenizer(dir.path()), "ab") == std::vector<int32_t>{256});
+}

@@ -1,4 +1,5 @@
 // Parts of the byte-level training, also for the sanitizers. train_bytes_test.py compares the whole with Hugging Face.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
@@ -163,4 +164,18 @@ TEST_CASE("characters, words and parts of characters are counted") {
   CHECK(counts.tokens == 6);
   CHECK(counts.parts == 2);
   CHECK(counts.unknown == 0);
+}
+
+TEST_CASE("a table of counts that grows keeps each count") {
+  const BytesPattern pattern = bytes_pattern("gpt2", Digits::kOfPattern);
+  const std::unique_ptr<Scanner> scanner = make_scanner(pattern);
+  PretokenCounter counter(*scanner);
+  constexpr int kWords = 50000;
+  for (int64_t round = 1; round <= 2; ++round) {
+    for (int i = 0; i < kWords; ++i) counter.add_pretoken({str(i % 2 == 0 ? "" : "a word that is long ", i), round});
+  }
+  CHECK(counter.distinct() == kWords);
+  const std::vector<CountedText> words = counter.words();
+  CHECK(std::ssize(words) == kWords);
+  CHECK(std::all_of(words.begin(), words.end(), [](const CountedText& word) { return word.count == 3; }));
 }

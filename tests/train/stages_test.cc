@@ -9,6 +9,7 @@
 #include "checkpoint/reader.h"
 #include "plan/auto_choice.h"
 #include "support/kept.h"
+#include "train/run_data.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -75,7 +76,8 @@ class HalfFilledDevice : public ToyDevice {
       const DryRun run(with_choice(complete, choice), batch, ranks);
       bytes += planned_bytes(run.memory(), run.device()) / 2;
     }
-    bytes_ = (bytes + bytes / 7 + 1) * ranks;  // an eighth stays free
+    const int64_t read_ahead = read_ahead_bytes(complete, batch.sequences_per_rank);
+    bytes_ = (bytes + bytes / 7 + 1 + read_ahead) * ranks;  // an eighth stays free
   }
   int64_t total_bytes() const override { return bytes_; }
   int64_t available_bytes() const override { return bytes_; }
