@@ -19,7 +19,7 @@ KINDS = {USAGE: "usage", 3: "data", 4: "checkpoint", DEVICE: "no device, or a li
          6: "communication", 7: "numerics", DEVICE_FAULT: "device fault",
          UNSUPPORTED: "unsupported, or a capture was refused"}
 # The program's error before a run whose plan exceeds the memory (src/train/memory_check.cc).
-DOES_NOT_FIT = re.compile(r"the run needs .+ on each rank, but .+ available")
+DOES_NOT_FIT = re.compile(r"the run needs .+ on each rank(, including .+)?, but .+ available")
 OUT_OF_MEMORY = re.compile(r"cudaErrorMemoryAllocation|out of memory|not enough (GPU|pinned host) memory")
 
 

@@ -69,8 +69,8 @@ PreparedRun prepare_run(World& world, Backend& backend, const RunConfig& config,
   collectively(world.comm(), [&] {
     run.program_bytes = backend.device->used_bytes();
     const MemoryShare fillable = for_buffers(run.memory, *backend.device, run.config, batch);
-    run.planned = plan_run(run.config, batch, run.mesh->mesh(), backend, PlanFor::kTraining, fillable.total,
-                           fillable.available);
+    run.planned =
+        plan_run(run.config, batch, run.mesh->mesh(), backend, PlanFor::kTraining, fillable.total, fillable.available);
     const int64_t micro_batch = run.planned.shape.micro_batch;
     expect_fit(run.planned.engine->plan(), *backend.device, run.memory, run.config, micro_batch,
                read_ahead_bytes(run.config, micro_batch));
