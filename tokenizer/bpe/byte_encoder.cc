@@ -1,5 +1,6 @@
 // Text to ids in chunks of 256 pretokens. The first pass makes a record of each: its key, which is the pretoken itself
-// up to 15 bytes, and its hash; it prefetches the cache's line. The second pass looks the keys up and writes the ids.
+// up to 15 bytes, and its hash. It prefetches the cache's line, and reads it 64 pretokens later. The second pass writes
+// the ids, and merges the pretokens that no line has.
 #include <algorithm>
 #include <array>
 #include <memory>
