@@ -58,6 +58,10 @@ JsonExtent extent_of_json(std::string_view text) {
 JsonDocument::JsonDocument(std::string_view text, JsonSource source, JsonRules rules) : source_(std::move(source)) {
   const int deepest = rules == JsonRules::kStrict ? kDeepestStrict : kDeepestJson;
   if (extent_of_json(text).depth > deepest) fail_at(source_, str(" is nested more than ", deepest, " deep"));
+  // The library takes a NUL for the end, and reads nothing behind it.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    fail_at(source_, str(" is not valid JSON: its byte ", nul + 1, " is NUL"));
+  }
   try {
     json_ = std::make_unique<const nlohmann::json>(rules == JsonRules::kStrict ? parse_strictly(text, source_)
                                                                                : nlohmann::json::parse(text));

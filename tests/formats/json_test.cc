@@ -101,6 +101,7 @@ TEST_CASE("text that is no JSON object is refused; what is hostile only where th
   using Catch::StartsWith;
   CHECK_THAT(parse_error("{\"a\": "), StartsWith("dir/file.json is not valid JSON: "));
   CHECK_THAT(parse_error("{\"a\": \"\xFF\"}"), StartsWith("dir/file.json is not valid JSON: "));
+  CHECK(parse_error(std::string("{\"a\": 1}\0{", 10)) == "dir/file.json is not valid JSON: its byte 9 is NUL");
   CHECK(parse_error("[1]") == "dir/file.json is not a JSON object, but a JSON array");
   const std::string twice = R"({"a": {"b": 1, "b": 2}})";
   CHECK(parse_error(twice) == "dir/file.json has the key 'b' twice");
