@@ -55,9 +55,9 @@ class SymbolMerger {
   std::span<const uint32_t> last_equals_;
   uint32_t first_tied_;  // lower ranks have no equals
   std::vector<Node> nodes_;
-  // Candidates are order << 32 | position. Those in `now_` are sorted. A new one goes to the heap `soon_` if it comes
-  // before the last of `now_`, and otherwise waits in `later_`, which is sorted when the other two are empty. So a run
-  // of one symbol costs linear time.
+  // Candidates are order << 32 | position. Those in `now_` are sorted. A new one that comes before the last of `now_`
+  // goes to the heap `soon_`. Any other waits in `later_`, which is sorted when the other two are empty. So a run of
+  // one symbol costs linear time.
   std::vector<uint64_t> now_, soon_, later_;
 };
 
