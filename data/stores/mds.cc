@@ -147,9 +147,12 @@ class MdsBytes {
   std::vector<std::byte> decompress(size_t shard) const {
     const MdsShard& of = shards_[shard];
     const std::unique_ptr<ByteStream> stream = open_stream(path(shard), of.compression, Kind::kData);
-    std::vector<std::byte> bytes(static_cast<size_t>(of.raw.bytes));
+    std::vector<std::byte> bytes;  // grows with what comes: an index may claim any size
     int64_t filled = 0;
     while (filled < of.raw.bytes) {
+      if (filled == std::ssize(bytes)) {
+        bytes.resize(static_cast<size_t>(std::min(of.raw.bytes, std::max(kMdsBlock, 2 * filled))));
+      }
       const int64_t got = stream->read(std::span(bytes).subspan(static_cast<size_t>(filled)));
       if (got == 0) break;
       filled += got;
