@@ -13,18 +13,22 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kInputBytes = size_t{256} << 10;
-constexpr int kLargestWindowLog = 31;  // dumps of whole sites use it: zstd --long=31
+constexpr int kLargestWindowLog = 31;       // dumps of whole sites use it: zstd --long=31
+constexpr size_t kLargestFrameHeader = 18;  // RFC 8878, 3.1.1.1, with the magic number
 
 // The compressed bytes that are in memory, and those behind them in the file.
 class CompressedInput {
  public:
   CompressedInput(const std::string& path, Kind kind) : file_(path, kind), kind_(kind), block_(kInputBytes) {}
 
-  // The bytes that are left of the block, or those of the next one; empty at the end of the file.
-  std::span<const std::byte> bytes() {
-    if (at_ == filled_) {
-      filled_ = static_cast<size_t>(file_.read(block_));
+  // The bytes that are left of the block, or those of the next one: `least` or more, unless the file ends before.
+  std::span<const std::byte> bytes(size_t least = 1) {
+    if (filled_ - at_ < least) {
+      std::move(block_.begin() + static_cast<int64_t>(at_), block_.begin() + static_cast<int64_t>(filled_),
+                block_.begin());
+      filled_ -= at_;
       at_ = 0;
+      filled_ += static_cast<size_t>(file_.read(std::span(block_).subspan(filled_)));
     }
     return std::span(block_).subspan(at_, filled_ - at_);
   }
@@ -124,22 +128,47 @@ class ZstdStream final : public ByteStream {
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
   };
 
+  void begin_frame();
+  void end_frame() const;
+
   CompressedInput input_;
   std::unique_ptr<ZSTD_DCtx, Free> zstd_;
-  bool in_frame_ = true;  // an empty file is cut, too
+  bool in_frame_ = false;
+  bool any_frame_ = false;
+  unsigned long long frame_bytes_ = 0;  // that its header promises, or ZSTD_CONTENTSIZE_UNKNOWN
+  unsigned long long filled_ = 0;       // of the frame, so far
 };
+
+void ZstdStream::begin_frame() {
+  const auto header = input_.bytes(kLargestFrameHeader);
+  frame_bytes_ = ZSTD_getFrameContentSize(header.data(), header.size());
+  if (frame_bytes_ == ZSTD_CONTENTSIZE_ERROR) frame_bytes_ = ZSTD_CONTENTSIZE_UNKNOWN;  // decompressing it will fail
+  filled_ = 0;
+  in_frame_ = any_frame_ = true;
+}
+
+// The library compares the sizes only if it can decompress the frame at once, or if its last block is not empty.
+void ZstdStream::end_frame() const {
+  if (frame_bytes_ == ZSTD_CONTENTSIZE_UNKNOWN || filled_ == frame_bytes_) return;
+  input_.fail_here(str("a frame has ", filled_, " bytes; its header says ", frame_bytes_));
+}
 
 int64_t ZstdStream::read(std::span<std::byte> out) {
   ZSTD_outBuffer output{out.data(), out.size(), 0};
   while (output.pos < output.size) {
+    if (!in_frame_) {
+      if (any_frame_ && input_.bytes().empty()) break;
+      begin_frame();  // an empty file is cut, too
+    }
     const auto bytes = input_.bytes();
     ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
     const size_t before = output.pos;
-    if (bytes.empty() && !in_frame_) break;
     const size_t result = ZSTD_decompressStream(zstd_.get(), &output, &input);
     input_.consume(input.pos);
     if (ZSTD_isError(result)) input_.fail_here(ZSTD_getErrorName(result));
+    filled_ += output.pos - before;
     in_frame_ = result != 0;
+    if (!in_frame_) end_frame();
     if (bytes.empty() && in_frame_ && output.pos == before) input_.fail_here("it ends within a frame");
   }
   return static_cast<int64_t>(output.pos);

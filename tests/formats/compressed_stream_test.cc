@@ -138,6 +138,21 @@ TEST_CASE("damage in a compressed file never passes as text") {
   check_fails(Kind::kData, {dir.file("c.gz"), "header"}, [&] { read_all(dir.file("c.gz"), 100); });
 }
 
+TEST_CASE("a zstd frame with less than its header promises is damaged, however much is read at once") {
+  using namespace std::string_literals;
+  const TempDir dir;
+  // A header that promises 44,393 bytes, and an empty last block, where the library's streaming does not compare.
+  const std::string frame = "\x28\xb5\x2f\xfd\x70\x69\xac\x01\x00\x00"s;
+  for (const std::string& before : {""s, zstd("a frame before it")}) {
+    write_file(dir.file("x.zst"), before + frame);
+    for (const size_t step : {1, 100}) {
+      check_fails(Kind::kData, {dir.file("x.zst"), "a frame has 0 bytes; its header says 44393"},
+                  [&] { read_all(dir.file("x.zst"), step); });
+    }
+    check_fails(Kind::kData, {dir.file("x.zst"), "is damaged"}, [&] { read_all(dir.file("x.zst"), 1 << 17); });
+  }
+}
+
 TEST_CASE("a bomb of one endless line ends at the limit of a line") {
   const TempDir dir;
   const std::string bomb(8 << 20, 'a');
