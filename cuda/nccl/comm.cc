@@ -134,6 +134,17 @@ class NcclComm final : public Comm {
                                    ncclFloat32, ncclSum, reduce_->get(), handle(stream)));
   }
 
+  void do_exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives) override {
+    TOKAMAK_NCCL(ncclGroupStart());
+    for (const auto& [peer, tensor] : sends) {
+      TOKAMAK_NCCL(ncclSend(tensor.data(), to_size(tensor.bytes()), ncclInt8, peer, reduce_->get(), handle(stream)));
+    }
+    for (const auto& [peer, tensor] : receives) {
+      TOKAMAK_NCCL(ncclRecv(tensor.data(), to_size(tensor.bytes()), ncclInt8, peer, reduce_->get(), handle(stream)));
+    }
+    TOKAMAK_NCCL(ncclGroupEnd());
+  }
+
   void do_all_reduce(Stream& stream, Tensor x) override {
     const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;  // Comm allows no other
     TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_->get(), handle(stream)));

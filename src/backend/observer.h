@@ -26,7 +26,8 @@ struct Call {
   Operands operands;
   int ranks = 1;         // number of ranks in a collective's group
   int stride = 1;        // distance in the run between neighbours of that group
-  double exchanged = 0;  // bytes that this rank sends in a collective; it receives equally many
+  double exchanged = 0;  // bytes that this rank sends in a collective
+  double received = 0;   // bytes that it receives
   OpArguments arguments;
 
   double bytes() const { return operands.bytes(); }  // lower bound of device memory traffic

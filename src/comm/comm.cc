@@ -3,6 +3,7 @@
 
 #include "backend/observer.h"
 #include "base/error.h"
+#include "comm/transfers.h"
 
 namespace tokamak {
 
@@ -10,12 +11,37 @@ namespace {
 
 // `bytes` is what each rank sends to each other rank.
 Call collective(const char* name, const Comm& comm, const Operands& operands, int64_t bytes) {
+  const auto all = double((comm.size() - 1) * bytes);
   return {.kind = CallKind::kCollective,
           .name = name,
           .operands = operands,
           .ranks = comm.size(),
           .stride = comm.stride(),
-          .exchanged = double((comm.size() - 1) * bytes)};
+          .exchanged = all,
+          .received = all};
+}
+
+// A list of transfers, summed: observers see any number of tensors as one of each dtype.
+struct TransferSums {
+  Tensor f32, bf16;  // at the first such tensor; empty without one
+  double bytes = 0;  // to or from other ranks
+
+  void add(std::span<const Comm::Transfer> transfers, int rank) {
+    for (const auto& [peer, tensor] : transfers) {
+      Tensor& sum = tensor.dtype() == DType::kF32 ? f32 : bf16;
+      const int64_t before = sum ? sum.count() : 0;
+      sum = Tensor(sum ? sum.data() : tensor.data(), tensor.dtype(), Shape{before + tensor.count()});
+      bytes += peer == rank ? 0 : double(tensor.bytes());
+    }
+  }
+};
+
+void expect_transfers(const Comm& comm, std::span<const Comm::Transfer> transfers) {
+  for (const auto& [peer, tensor] : transfers) {
+    TOKAMAK_CHECK(0 <= peer && peer < comm.size(), "a transfer with rank ", peer, " of ", comm.size());
+    TOKAMAK_CHECK(tensor && tensor.count() > 0, "an empty transfer with rank ", peer);
+    TOKAMAK_CHECK(tensor.dtype() == DType::kF32 || tensor.dtype() == DType::kBF16, tensor.text());
+  }
 }
 
 void expect_slice(const Comm& comm, const Tensor& slice, const Tensor& full, DType narrowest) {
@@ -105,6 +131,27 @@ void Comm::reduce_scatter(Stream& stream, const ReduceScatter& args) {
                       slice.count() * size_of(args.dtype));
   };
   observed(stream, call, [&] { do_reduce_scatter(stream, args); });
+}
+
+void Comm::exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives) {
+  expect_transfers(*this, sends);
+  expect_transfers(*this, receives);
+  TOKAMAK_CHECK(meet(tensors_with(rank(), sends), tensors_with(rank(), receives)), "rank ", rank(),
+                " receives something else from itself than it sends");
+  TransferSums sent, received;
+  const auto call = [&] {
+    sent.add(sends, rank());
+    received.add(receives, rank());
+    const Operands operands{{"sends", &sent.f32},
+                            {"sends", &sent.bf16},
+                            {"receives", &received.f32, Access::kWrite},
+                            {"receives", &received.bf16, Access::kWrite}};
+    Call made = collective("exchange", *this, operands, 0);
+    made.exchanged = sent.bytes;
+    made.received = received.bytes;
+    return made;
+  };
+  observed(stream, call, [&] { do_exchange(stream, sends, receives); });
 }
 
 void Comm::all_reduce(Stream& stream, Tensor x) {

@@ -1,9 +1,9 @@
 // A group of ranks. Collectives of the data plane move tensors and are enqueued on a Stream, like operations; those of
 // the control plane move host values and return when done. Every rank makes the same calls in the same order. A gather
-// and a reduction on two streams run concurrently (lane.h). All gathers of a group use one stream and all reductions
-// another; all_reduce is in the lane of host values. Public methods check arguments and call observers, then a do_
-// method. Tensor collectives call the stream's, host values the group's. Sums are formed in f32 (f64 for f64). On the
-// CPU they follow the order of the ranks, so one world size gives the same bits every time. On GPUs the order is
+// and a reduction on two streams run concurrently (lane.h). All gathers of a group use one stream, all reductions and
+// exchanges another; all_reduce is in the lane of host values. Public methods check arguments and call observers, then
+// a do_ method. Tensor collectives call the stream's, host values the group's. Sums are formed in f32 (f64 for f64). On
+// the CPU they follow the order of the ranks, so one world size gives the same bits every time. On GPUs the order is
 // NCCL's: along rings with runtime.deterministic, otherwise perhaps in a switch, in an unspecified order. On GPUs, too,
 // bf16 contributions inside a node are summed in rank order.
 #pragma once
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,16 @@ class Comm {
   void reduce_scatter(Stream& stream, const ReduceScatter& args);
   // Elements of `dtype` that reduce_scatter needs as scratch, for slices of up to `slice` elements.
   virtual int64_t scratch_elements(int64_t slice, DType dtype) const;
+
+  // Sends each tensor of `sends` to its peer, and receives those of the peers in `receives`. The i-th send to a rank
+  // meets the i-th receive from the sender there, of the same dtype (f32, bf16) and elements, at least one. A rank may
+  // send to itself. Received tensors overlap no other tensor of the call; the lists are copied. All ranks call it, also
+  // those with empty lists.
+  struct Transfer {
+    int peer;
+    Tensor tensor;
+  };
+  void exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives);
 
   // x = sum over ranks; for a handful of numbers, occasionally a few thousand.
   void all_reduce(Stream& stream, Tensor x);  // (n) f32 or f64
@@ -93,6 +104,7 @@ class Comm {
   }
   virtual void do_all_gather(Stream& stream, Tensor slice, Tensor full) = 0;
   virtual void do_reduce_scatter(Stream& stream, const ReduceScatter& args) = 0;
+  virtual void do_exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives) = 0;
   virtual void do_all_reduce(Stream& stream, Tensor x) = 0;
 
  private:

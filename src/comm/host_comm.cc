@@ -1,10 +1,12 @@
 #include "comm/host_comm.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "base/parallel_for.h"
 #include "comm/exchange.h"
+#include "comm/transfers.h"
 
 namespace tokamak {
 
@@ -27,6 +29,19 @@ void HostComm::do_reduce_scatter(Stream& stream, const ReduceScatter& args) {
 }
 
 int64_t HostComm::scratch_elements(int64_t slice, DType) const { return host_scratch_elements(size(), slice); }
+
+void HostComm::do_exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives) {
+  const auto with_others = [&](std::span<const Transfer> all) {
+    std::vector<Transfer> others;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(others), [&](const auto& t) { return t.peer != rank(); });
+    return others;
+  };
+  stream.run_on_host([this, to_self = tensors_with(rank(), sends), from_self = tensors_with(rank(), receives),
+                      out = with_others(sends), in = with_others(receives)] {
+    copy_each(to_self, from_self);
+    exchange_tensors(Lane::kReduce, out, in);
+  });
+}
 
 void HostComm::do_all_reduce(Stream& stream, Tensor x) {
   stream.run_on_host([this, x] {

@@ -16,6 +16,7 @@ class HostComm : public Comm {
  protected:
   void do_all_gather(Stream& stream, Tensor slice, Tensor full) final;
   void do_reduce_scatter(Stream& stream, const ReduceScatter& args) final;
+  void do_exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives) final;
   void do_all_reduce(Stream& stream, Tensor x) final;
 
   // all = `bytes` bytes of every rank, one after another. `own` may be this rank's part of `all`.
@@ -23,6 +24,9 @@ class HostComm : public Comm {
 
   // Rank r receives the r-th `bytes` bytes of every rank's `outgoing`, by rank, in `incoming`.
   virtual void exchange_bytes(Lane lane, const std::byte* outgoing, std::byte* incoming, int64_t bytes) = 0;
+
+  // As exchange(), between different ranks.
+  virtual void exchange_tensors(Lane lane, std::span<const Transfer> sends, std::span<const Transfer> receives) = 0;
 
  private:
   template <class T>

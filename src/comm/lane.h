@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-// kHost: host values and all_reduce, on the training thread; kGather: all_gather; kReduce: reduce_scatter.
+// kHost: host values and all_reduce, on the training thread; kGather: all_gather; kReduce: reduce_scatter and exchange.
 enum class Lane { kHost, kGather, kReduce };
 constexpr size_t kLanes = 3;
 

@@ -29,6 +29,9 @@ void check(int code, const char* what) {
   fail(Kind::kComm, str(what, ": ", std::string(text, length)));
 }
 
+// Bytes of a message between two ranks, since MPI counts in int. Longer tensors take several, which arrive in order.
+constexpr int64_t kLongestMessage = int64_t{8} << 20;
+
 int to_int(int64_t count) {
   TOKAMAK_CHECK(0 <= count && count <= INT32_MAX, count);
   return static_cast<int>(count);
@@ -121,17 +124,56 @@ class MpiComm : public HostComm {
     });
   }
 
-  // Starts a collective and sleeps until it is done. Each sleep lasts a fiftieth of the wait so far, so that it ends at
-  // most 2 % late. `name` is that of the call, for errors.
+  void exchange_tensors(Lane lane_of_it, std::span<const Transfer> sends, std::span<const Transfer> receives) override {
+    struct Incoming {
+      int peer, bytes;
+      MPI_Request request;
+    };
+    std::vector<Incoming> incoming;
+    std::vector<MPI_Request> outgoing;
+    for_each_message(receives, [&](int peer, std::byte* data, int bytes) {
+      incoming.push_back({peer, bytes, MPI_REQUEST_NULL});
+      check(MPI_Irecv(data, bytes, MPI_BYTE, peer, 0, lane(lane_of_it), &incoming.back().request), "MPI_Irecv");
+    });
+    for_each_message(sends, [&](int peer, const std::byte* data, int bytes) {
+      check(MPI_Isend(data, bytes, MPI_BYTE, peer, 0, lane(lane_of_it), &outgoing.emplace_back()), "MPI_Isend");
+    });
+    for (Incoming& one : incoming) {
+      const MPI_Status status = wait_for(one.request);
+      int bytes = 0;
+      check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      if (bytes == one.bytes) continue;
+      fail(Kind::kComm, str("rank ", one.peer, " sends ", bytes, " bytes; expected were ", one.bytes));
+    }
+    for (MPI_Request& request : outgoing) wait_for(request);
+  }
+
+  // Calls move(peer, data, bytes) for each message of the transfers.
+  template <class Move>
+  static void for_each_message(std::span<const Transfer> transfers, const Move& move) {
+    for (const auto& [peer, tensor] : transfers) {
+      for (int64_t at = 0; at < tensor.bytes(); at += kLongestMessage) {
+        move(peer, static_cast<std::byte*>(tensor.data()) + at, to_int(std::min(kLongestMessage, tensor.bytes() - at)));
+      }
+    }
+  }
+
+  // Starts a collective and waits until it is done. `name` is that of the call, for errors.
   template <class Start>
   static void await(const char* name, const Start& start) {
     MPI_Request request = MPI_REQUEST_NULL;
     check(start(&request), name);
+    wait_for(request);
+  }
+
+  // Each sleep lasts a fiftieth of the wait so far, so that it ends at most 2 % late.
+  static MPI_Status wait_for(MPI_Request& request) {
+    MPI_Status status;
     const Stopwatch waited;
     for (;;) {
       int done = 0;
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done != 0) return;
+      check(MPI_Test(&request, &done, &status), "MPI_Test");
+      if (done != 0) return status;
       std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp(waited.seconds() / 50, 20e-6, 2e-3)));
     }
   }

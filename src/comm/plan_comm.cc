@@ -37,6 +37,7 @@ class PlanComm : public Comm {
  protected:
   void do_all_gather(Stream&, Tensor, Tensor) override {}
   void do_reduce_scatter(Stream&, const ReduceScatter&) override {}
+  void do_exchange(Stream&, std::span<const Transfer>, std::span<const Transfer>) override {}
   void do_all_reduce(Stream&, Tensor) override {}
 
  private:

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
+#include "comm/transfers.h"
 
 namespace tokamak {
 
@@ -26,6 +27,9 @@ class SingleComm : public Comm {
   }
   void do_reduce_scatter(Stream& stream, const ReduceScatter& args) override {
     stream.run_on_host([args] { round_and_copy(args); });
+  }
+  void do_exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives) override {
+    stream.run_on_host([from = tensors_with(0, sends), to = tensors_with(0, receives)] { copy_each(from, to); });
   }
   void do_all_reduce(Stream&, Tensor) override {}
 

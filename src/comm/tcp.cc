@@ -1,6 +1,7 @@
 // Every pair of ranks has a connection for each lane. Every collective is one message between each pair that takes
-// part, all in flight at once: a header (purpose and length), then bytes. The groups of a run share the connections:
-// all ranks call a lane's collectives in the same order, so messages arrive in that order.
+// part, all in flight at once: a header (purpose and length), then bytes. An exchange of tensors may have more. The
+// groups of a run share the connections: all ranks call a lane's collectives in the same order, so messages arrive in
+// that order.
 #include "comm/tcp.h"
 
 #include <poll.h>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "comm/host_comm.h"
+#include "comm/transfers.h"
 #include "comm/watch.h"
 
 namespace tokamak {
@@ -24,7 +26,7 @@ constexpr int64_t kLongestText = int64_t{1} << 28;  // bytes of a host value
 constexpr double kSecondsToBegin = 60;              // for all to take part in the first collective
 constexpr int kMillisecondsToHeed = 100;            // within which that wait notices an interruption
 
-enum class Purpose : int64_t { kGather = 1, kExchange, kBroadcast, kBarrier };
+enum class Purpose : int64_t { kGather = 1, kExchange, kBroadcast, kBarrier, kTensors };
 
 struct Header {
   Purpose purpose;
@@ -33,7 +35,7 @@ struct Header {
 constexpr int64_t kHeaderBytes = sizeof(Header);
 
 // One message to a rank and one from it.
-struct Transfer {
+struct MessagePair {
   int peer = 0;
   const std::byte* out = nullptr;
   int64_t out_bytes = kNothing;
@@ -54,10 +56,10 @@ class Connections {
   }
 
   // Returns when all messages are sent and received.
-  void transfer(Lane lane, Purpose purpose, const std::vector<Transfer>& transfers) {
+  void transfer(Lane lane, Purpose purpose, const std::vector<MessagePair>& messages) {
     std::vector<Progress> all;
-    for (const Transfer& t : transfers) {
-      all.emplace_back(t, purpose, data_[static_cast<size_t>(lane)][t.peer]);
+    for (const MessagePair& pair : messages) {
+      all.emplace_back(pair, purpose, data_[static_cast<size_t>(lane)][pair.peer]);
     }
     while (true) {
       std::vector<pollfd> polled;
@@ -85,13 +87,13 @@ class Connections {
 
  private:
   struct Progress {
-    Progress(const Transfer& t, Purpose purpose, const Socket& its_socket)
-        : transfer(t), socket(its_socket), out_header{purpose, t.out_bytes} {}
+    Progress(const MessagePair& pair, Purpose purpose, const Socket& its_socket)
+        : messages(pair), socket(its_socket), out_header{purpose, pair.out_bytes} {}
 
-    int64_t unsent() const { return transfer.out_bytes == kNothing ? 0 : kHeaderBytes + transfer.out_bytes - sent; }
-    int64_t awaited() const { return transfer.in_bytes == kNothing ? 0 : kHeaderBytes + transfer.in_bytes - received; }
+    int64_t unsent() const { return messages.out_bytes == kNothing ? 0 : kHeaderBytes + messages.out_bytes - sent; }
+    int64_t awaited() const { return messages.in_bytes == kNothing ? 0 : kHeaderBytes + messages.in_bytes - received; }
 
-    Transfer transfer;
+    MessagePair messages;
     const Socket& socket;
     Header out_header;
     Header in_header = {};
@@ -104,9 +106,9 @@ class Connections {
     while (one.unsent() > 0) {
       const bool in_header = one.sent < kHeaderBytes;
       const auto* from = in_header ? reinterpret_cast<const std::byte*>(&one.out_header) + one.sent
-                                   : one.transfer.out + (one.sent - kHeaderBytes);
+                                   : one.messages.out + (one.sent - kHeaderBytes);
       const int64_t bytes = in_header ? kHeaderBytes - one.sent : one.unsent();
-      const int64_t sent = one.socket.send_some(from, bytes, in_header && one.transfer.out_bytes > 0);
+      const int64_t sent = one.socket.send_some(from, bytes, in_header && one.messages.out_bytes > 0);
       if (sent < 0) lost(one);
       if (sent == 0) return;
       one.sent += sent;
@@ -117,7 +119,7 @@ class Connections {
     while (one.awaited() > 0) {
       const bool in_header = one.received < kHeaderBytes;
       auto* to = in_header ? reinterpret_cast<std::byte*>(&one.in_header) + one.received
-                           : one.transfer.in + (one.received - kHeaderBytes);
+                           : one.messages.in + (one.received - kHeaderBytes);
       const int64_t received = one.socket.receive_some(to, in_header ? kHeaderBytes - one.received : one.awaited());
       if (received < 0) lost(one);
       if (received == 0) return;
@@ -127,11 +129,11 @@ class Connections {
   }
 
   void check(const Progress& one) const {
-    if (one.in_header.purpose == one.out_header.purpose && one.in_header.bytes == one.transfer.in_bytes) return;
+    if (one.in_header.purpose == one.out_header.purpose && one.in_header.bytes == one.messages.in_bytes) return;
     fail(Kind::kComm,
-         str(name(one.transfer.peer), " sends a message of kind ", static_cast<int64_t>(one.in_header.purpose), ", ",
+         str(name(one.messages.peer), " sends a message of kind ", static_cast<int64_t>(one.in_header.purpose), ", ",
              one.in_header.bytes, " bytes; expected were kind ", static_cast<int64_t>(one.out_header.purpose), ", ",
-             one.transfer.in_bytes, " bytes"));
+             one.messages.in_bytes, " bytes"));
   }
 
   void heed_limit(const std::vector<Progress>& all) const {
@@ -141,7 +143,7 @@ class Connections {
     if (std::chrono::steady_clock::now() < deadline_) return;
     std::vector<std::string> silent;
     for (const Progress& one : all) {
-      if (one.unsent() > 0 || one.awaited() > 0) silent.push_back(name(one.transfer.peer));
+      if (one.unsent() > 0 || one.awaited() > 0) silent.push_back(name(one.messages.peer));
     }
     fail(Kind::kComm,
          str("after all ranks had met, nothing was heard for ", kSecondsToBegin, " s of ", join(silent, ", ")));
@@ -151,7 +153,7 @@ class Connections {
   [[noreturn]] void lost(const Progress& one) const {
     const std::string reason = errno == 0 ? "" : str(": ", std::strerror(errno));
     std::this_thread::sleep_for(std::chrono::seconds(10));
-    fail(Kind::kComm, str("the connection to ", name(one.transfer.peer), " is lost", reason));
+    fail(Kind::kComm, str("the connection to ", name(one.messages.peer), " is lost", reason));
   }
 
   std::string name(int rank) const { return Watch::rank_name(hosts_, rank); }
@@ -172,7 +174,7 @@ class TcpComm : public HostComm {
   int size() const override { return static_cast<int>(members_.size()); }
 
   void do_barrier() override {
-    transfer_with_all(Lane::kHost, Purpose::kBarrier, [](int, Transfer& t) { t.out_bytes = t.in_bytes = 0; });
+    transfer_with_all(Lane::kHost, Purpose::kBarrier, [](int, MessagePair& t) { t.out_bytes = t.in_bytes = 0; });
   }
 
   void do_broadcast(std::string& bytes, int root) override {
@@ -190,7 +192,7 @@ class TcpComm : public HostComm {
       by_rank.emplace_back(length, '\0');
     }
     by_rank[rank_] = bytes;
-    transfer_with_all(Lane::kHost, Purpose::kGather, [&](int r, Transfer& t) {
+    transfer_with_all(Lane::kHost, Purpose::kGather, [&](int r, MessagePair& t) {
       std::string& theirs = by_rank[r];
       t.out = reinterpret_cast<const std::byte*>(bytes.data());
       t.out_bytes = std::ssize(bytes);
@@ -222,7 +224,7 @@ class TcpComm : public HostComm {
 
   void gather_bytes(Lane lane, const std::byte* own, std::byte* all, int64_t bytes) override {
     if (own != all + rank_ * bytes) std::copy(own, own + bytes, all + rank_ * bytes);
-    transfer_with_all(lane, Purpose::kGather, [&](int r, Transfer& t) {
+    transfer_with_all(lane, Purpose::kGather, [&](int r, MessagePair& t) {
       t.out = own;
       t.in = all + r * bytes;
       t.out_bytes = t.in_bytes = bytes;
@@ -231,15 +233,39 @@ class TcpComm : public HostComm {
 
   void exchange_bytes(Lane lane, const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
     std::copy(outgoing + rank_ * bytes, outgoing + (rank_ + 1) * bytes, incoming + rank_ * bytes);
-    transfer_with_all(lane, Purpose::kExchange, [&](int r, Transfer& t) {
+    transfer_with_all(lane, Purpose::kExchange, [&](int r, MessagePair& t) {
       t.out = outgoing + r * bytes;
       t.in = incoming + r * bytes;
       t.out_bytes = t.in_bytes = bytes;
     });
   }
 
+  // Round i moves the i-th tensors of all pairs. A rank leaves it when its own are there, and waits for nothing else:
+  // between two ranks, tensors have the same rounds on both sides.
+  void exchange_tensors(Lane lane, std::span<const Transfer> sends, std::span<const Transfer> receives) override {
+    std::vector<std::vector<Tensor>> to, from;  // by rank
+    size_t rounds = 0;
+    for (int r = 0; r < size(); ++r) {
+      to.push_back(tensors_with(r, sends));
+      from.push_back(tensors_with(r, receives));
+      rounds = std::max({rounds, to[r].size(), from[r].size()});
+    }
+    for (size_t i = 0; i < rounds; ++i) {
+      transfer_with_all(lane, Purpose::kTensors, [&](int r, MessagePair& t) {
+        if (i < to[r].size()) {
+          t.out = static_cast<const std::byte*>(to[r][i].data());
+          t.out_bytes = to[r][i].bytes();
+        }
+        if (i < from[r].size()) {
+          t.in = static_cast<std::byte*>(from[r][i].data());
+          t.in_bytes = from[r][i].bytes();
+        }
+      });
+    }
+  }
+
   void broadcast_bytes(std::byte* data, int64_t bytes, int root) {
-    transfer_with_all(Lane::kHost, Purpose::kBroadcast, [&](int r, Transfer& t) {
+    transfer_with_all(Lane::kHost, Purpose::kBroadcast, [&](int r, MessagePair& t) {
       if (rank_ == root) {
         t.out = data;
         t.out_bytes = bytes;
@@ -257,17 +283,17 @@ class TcpComm : public HostComm {
     return all;
   }
 
-  // fill(r, transfer) sets the transfer with rank r of the group.
+  // fill(r, messages) sets the messages to and from rank r of the group.
   template <class Fill>
   void transfer_with_all(Lane lane, Purpose purpose, const Fill& fill) {
-    std::vector<Transfer> transfers;
+    std::vector<MessagePair> messages;
     for (int step = 1; step < size(); ++step) {  // each rank begins with its successor
       const int r = (rank_ + step) % size();
-      Transfer t = {.peer = members_[r]};
+      MessagePair t = {.peer = members_[r]};
       fill(r, t);
-      transfers.push_back(t);
+      messages.push_back(t);
     }
-    connections_.transfer(lane, purpose, transfers);
+    connections_.transfer(lane, purpose, messages);
   }
 
   Connections& connections_;

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "comm/host_comm.h"
+#include "comm/transfers.h"
 
 namespace tokamak {
 
@@ -198,6 +199,22 @@ class ThreadComm : public HostComm {
     world_.exchange(*lanes_[static_cast<size_t>(lane)], rank_, {"exchange", bytes}, outgoing, [&](const auto& posts) {
       for (int r = 0; r < size(); ++r) copy(&at<std::byte>(posts, r) + rank_ * bytes, incoming + r * bytes, bytes);
     });
+  }
+
+  void exchange_tensors(Lane lane, std::span<const Transfer> sends, std::span<const Transfer> receives) override {
+    int stranger = rank_;  // sends something else than this rank receives
+    world_.exchange(*lanes_[static_cast<size_t>(lane)], rank_, {"exchange of tensors"}, &sends, [&](const auto& posts) {
+      for (int r = 0; r < size(); ++r) {
+        const std::vector<Tensor> sent = tensors_with(rank_, at<std::span<const Transfer>>(posts, r));
+        const std::vector<Tensor> received = tensors_with(r, receives);
+        if (meet(sent, received)) {
+          copy_each(sent, received);
+        } else {
+          stranger = r;  // the others still read: end later
+        }
+      }
+    });
+    TOKAMAK_CHECK(stranger == rank_, "rank ", rank_, " receives something else than rank ", stranger, " sends");
   }
 
   static void copy(const std::byte* from, std::byte* to, int64_t bytes) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "comm/no_stream.h"
 
 using namespace tokamak;
 
@@ -74,11 +75,21 @@ TEST_CASE("ranks that call different collectives, or of different sizes, are nam
         }) == "rank 0 calls barrier(0 bytes), rank 1 calls max(0 bytes)");
   CHECK(error_of([](Comm& comm) {
           std::vector<double> x(comm.rank() == 2 ? 2 : 1, 1.0);
-          struct NoStream : Stream {
-            void do_record(Event&) override {}
-            void do_wait(const Event&) override {}
-            void do_synchronize() override {}
-          } none;
-          comm.all_reduce(none, Tensor(x.data(), DType::kF64, Shape{static_cast<int64_t>(x.size())}));
+          NoStream stream;
+          comm.all_reduce(stream, Tensor(x.data(), DType::kF64, Shape{static_cast<int64_t>(x.size())}));
         }) == "rank 0 calls gather(8 bytes), rank 2 calls gather(16 bytes)");
+}
+
+TEST_CASE("a rank that receives something else than another one sends is named") {
+  CHECK_THAT(error_of([](Comm& comm) {
+               std::vector<float> x(4, 1.0f);
+               NoStream stream;
+               const auto first = [&](int64_t n) { return Tensor(x.data(), DType::kF32, Shape{n}); };
+               std::vector<Comm::Transfer> sends, receives;
+               if (comm.rank() == 0) sends = {{1, first(4)}, {2, first(3)}};
+               if (comm.rank() == 1) receives = {{0, first(4)}};
+               if (comm.rank() == 2) receives = {{0, first(4)}};
+               comm.exchange(stream, sends, receives);
+             }),
+             Catch::Contains("rank 2 receives something else than rank 0 sends"));
 }

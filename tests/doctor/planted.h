@@ -43,6 +43,9 @@ class PlantedComm : public Comm {
     inner_->reduce_scatter(stream, args);
     if (planted_.in_reduce) planted_.in_reduce(args.slice);
   }
+  void do_exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives) override {
+    inner_->exchange(stream, sends, receives);
+  }
   void do_all_reduce(Stream& stream, Tensor x) override {
     inner_->all_reduce(stream, x);
     if (planted_.in_sum) planted_.in_sum(x);

@@ -99,6 +99,7 @@ RANKS_CASE(
     std::unique_ptr<Comm> do_split(int) override { return nullptr; }
     void do_all_gather(Stream&, Tensor, Tensor) override {}
     void do_reduce_scatter(Stream&, const ReduceScatter&) override {}
+    void do_exchange(Stream&, std::span<const Transfer>, std::span<const Transfer>) override {}
     void do_all_reduce(Stream&, Tensor) override {}
 
    private:
