@@ -54,14 +54,29 @@ double attention_seconds(double flops, DType dtype, const HeadLayout& heads, con
   return slower * flops / (machine.peak_flops(dtype) * machine.efficiency.attention);
 }
 
+// The slowest link of a group. `sharers` send through the ports of a node at once.
+double link_rate(const Machine& machine, int ranks, int stride, int sharers) {
+  const double link = machine.link_rate, network = machine.network_rate / sharers;
+  const double rate = ranks * stride <= machine.gpus_per_node || machine.network_rate == 0
+                          ? link
+                          : (link > 0 && machine.gpus_per_node > 1 ? std::min(link, network) : network);
+  return rate * machine.efficiency.bus;
+}
+
 CallCost collective_cost(const StepRecord::Distinct& call, const Machine& machine) {
   if (call.ranks <= 1) return {};
-  if (const MeasuredOp* op = nearest_measured(machine, call.name, 0, 0, 0, call.exchanged)) {
-    return {.resource = CallCost::Resource::kLink, .fixed = 0, .work = measured_seconds(*op, 0, call.exchanged)};
+  const double bytes = std::max(call.exchanged, call.received);
+  if (const MeasuredOp* op = nearest_measured(machine, call.name, 0, 0, 0, bytes)) {
+    return {.resource = CallCost::Resource::kLink, .fixed = 0, .work = measured_seconds(*op, 0, bytes)};
+  }
+  if (call.name == "exchange") {  // has all messages under way at once
+    return {.resource = CallCost::Resource::kLink,
+            .fixed = machine.hop_seconds,
+            .work = bytes / peer_rate(machine, call.ranks, call.stride)};
   }
   return {.resource = CallCost::Resource::kLink,
           .fixed = machine.hop_seconds * double(call.ranks - 1),
-          .work = call.exchanged / bus_rate(machine, call.ranks, call.stride)};
+          .work = bytes / bus_rate(machine, call.ranks, call.stride)};
 }
 
 double gemm_cost(const Gemm& gemm, double bytes, const Machine& machine) {
@@ -89,14 +104,13 @@ double head_cost(const StepRecord::Distinct& call, const LinearCrossEntropy& hea
 }  // namespace
 
 double bus_rate(const Machine& machine, int ranks, int stride) {
-  const double link = machine.link_rate;
   // A ring enters and leaves each node once on every port, so one group has all ports of a node. A group with a stride
   // shares them with as many other groups.
-  const double network = machine.network_rate / std::min(stride, machine.gpus_per_node);
-  const double rate = ranks * stride <= machine.gpus_per_node || machine.network_rate == 0
-                          ? link
-                          : (link > 0 && machine.gpus_per_node > 1 ? std::min(link, network) : network);
-  return rate * machine.efficiency.bus;
+  return link_rate(machine, ranks, stride, std::min(stride, machine.gpus_per_node));
+}
+
+double peer_rate(const Machine& machine, int ranks, int stride) {
+  return link_rate(machine, ranks, stride, machine.gpus_per_node);
 }
 
 CallCost cost_of(const StepRecord::Distinct& call, const Machine& machine, const Ops& ops) {

@@ -20,6 +20,8 @@ CallCost cost_of(const StepRecord::Distinct& call, const Machine& machine, const
 
 // Bytes per second that each rank of a group sends in large messages. Ranks are placed node by node.
 double bus_rate(const Machine& machine, int ranks, int stride = 1);
+// As bus_rate(), of messages between single ranks. All ranks send some, so each GPU has its share of a node's ports.
+double peer_rate(const Machine& machine, int ranks, int stride = 1);
 
 // Seconds of all calls of the step, summed; `memory` is that of other operations and copies.
 struct CostTerms {

@@ -66,11 +66,13 @@ double StepRecord::exchanged() const {
 
 void StepRecorder::begin(Stream& stream, const Call& call) {
   std::string text = call.text();
-  const auto [known, is_new] =
-      calls_.try_emplace(str(text, ", ", call.ranks, " ranks, stride ", call.stride), std::ssize(record_.calls));
+  // An exchange may keep some of its tensors on this rank, which the text does not say.
+  const std::string key =
+      str(text, ", ", call.ranks, " ranks, stride ", call.stride, ", sends ", static_cast<int64_t>(call.exchanged));
+  const auto [known, is_new] = calls_.try_emplace(key, std::ssize(record_.calls));
   if (is_new) {
     record_.calls.push_back({call.kind, call.name, call.title(), std::move(text), call.flops, call.bytes(),
-                             call.exchanged, call.ranks, call.stride, copy_of(call.arguments)});
+                             call.exchanged, call.received, call.ranks, call.stride, copy_of(call.arguments)});
   }
   ++record_.calls[known->second].count;
   record_.entries.push_back({StepRecord::What::kCall, number_of(stream), known->second});

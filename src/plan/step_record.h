@@ -22,10 +22,10 @@ struct StepRecord {
   // Calls that differ only in addresses.
   struct Distinct {
     CallKind kind = CallKind::kOperation;
-    std::string name, title, text;               // "gemm", "gemm qkv forward", with operands and shapes
-    double flops = 0, bytes = 0, exchanged = 0;  // of one call, see Call
-    int ranks = 1, stride = 1;                   // of a collective's group, see Call
-    OperationValue arguments;                    // of the first such call
+    std::string name, title, text;                             // "gemm", "gemm qkv forward", with operands and shapes
+    double flops = 0, bytes = 0, exchanged = 0, received = 0;  // of one call, see Call
+    int ranks = 1, stride = 1;                                 // of a collective's group, see Call
+    OperationValue arguments;                                  // of the first such call
     int64_t count = 0;
   };
   enum class What { kCall, kRecord, kWait };
@@ -61,7 +61,7 @@ class StepRecorder final : public Observer {
   StepRecord record_;
   std::map<const Stream*, int> streams_;
   std::map<const Event*, int64_t> events_;
-  std::map<std::string, int64_t> calls_;  // by kind, text and group
+  std::map<std::string, int64_t> calls_;  // by text, group and bytes sent
 };
 
 // Records one step of a committed engine on random tokens, after `before` others. The first step of an engine gathers

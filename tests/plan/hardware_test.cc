@@ -165,3 +165,29 @@ TEST_CASE("a collective takes a hop for each further rank and its bytes over the
   call.ranks = 1;
   CHECK(cost_of(call, machine, *backend.ops).seconds() == 0);
 }
+
+TEST_CASE("an exchange takes one hop, and the longer of its two directions over the slowest link of its group") {
+  Machine machine = find_machine("h100");
+  machine.efficiency.bus = 0.8;
+  machine.hop_seconds = 1e-6;
+  machine.network_rate = 400e9;  // of a node of eight, so 50e9 of each GPU
+  const Backend backend = plan_cpu_backend();
+  StepRecord::Distinct call{.kind = CallKind::kCollective, .name = "exchange", .title = "exchange", .exchanged = 2e9};
+  const auto cost = [&](double received, int ranks, int stride) {
+    call.received = received;
+    call.ranks = ranks;
+    call.stride = stride;
+    return cost_of(call, machine, *backend.ops);
+  };
+  CHECK(cost(0, 8, 1).resource == CallCost::Resource::kLink);
+  CHECK(cost(0, 8, 1).fixed == Approx(1e-6));
+  CHECK(cost(0, 8, 1).work == Approx(2.0 / 360));
+  CHECK(cost(3e9, 8, 1).work == Approx(3.0 / 360));
+  CHECK(cost(3e9, 4, 2).work == Approx(3.0 / 360));
+  CHECK(cost(3e9, 9, 1).work == Approx(3.0 / 40));
+  CHECK(cost(3e9, 4, 8).work == Approx(3.0 / 40));
+  CHECK(cost(3e9, 64, 2).work == Approx(3.0 / 40));  // a ring would have half of the ports
+  CHECK(cost(3e9, 1, 1).seconds() == 0);
+  machine.network_rate = 8 * 900e9;
+  CHECK(cost(3e9, 9, 1).work == Approx(3.0 / 360));
+}

@@ -6,10 +6,12 @@
 #include <set>
 
 #include "base/strings.h"
+#include "comm/plan_comm.h"
 #include "config/load.h"
 #include "model/flops.h"
 #include "model/parameters.h"
 #include "plan/dry_run.h"
+#include "plan/simulator.h"
 #include "plan/small_run.h"
 #include "support/kept.h"
 #include "support/ranks.h"
@@ -231,4 +233,47 @@ TEST_CASE("gathers go a unit ahead and before the reduction behind, and those of
         "Re Rl Rl Rl Rl Rl Re " + norms + "An Gn Ae Ge Al Gl Al Gl Al Gl Al Gl Al Gl Ae Ge");
   // Without overlap every step has the gathers of the first, and a single update.
   CHECK(order({.overlap = false}, 1) == "Gn Ge Gl Gl Gl Gl Gl Ge " + backward("") + norms + "A?");
+}
+
+TEST_CASE("an exchange is recorded with its group, its bytes to and from other ranks, and a price of each") {
+  const Backend backend = plan_cpu_backend();
+  const auto world = make_plan_comm(32, *backend.device);
+  const auto group = world->split([](int rank) { return rank % 8; });
+  const auto stream = backend.device->make_stream({.name = "reduce"});
+  float memory = 0;
+  const auto f32 = [&](int64_t n) { return Tensor(&memory, DType::kF32, Shape{n}); };
+  const auto half = [&](int64_t n) { return Tensor(&memory, DType::kBF16, Shape{n}); };
+  StepRecorder recorder;
+  const Observation watched(*backend.device, recorder);
+  // The two differ only in the part that rank 0 sends to itself.
+  using Transfers = std::vector<Comm::Transfer>;
+  group->exchange(*stream, Transfers{{0, f32(10)}, {1, f32(20)}, {3, half(5)}},
+                  Transfers{{2, half(100)}, {0, f32(10)}});
+  group->exchange(*stream, Transfers{{0, f32(10)}, {1, f32(20)}, {3, half(5)}},
+                  Transfers{{2, half(100)}, {0, f32(10)}});
+  group->exchange(*stream, Transfers{{1, f32(30)}, {3, half(5)}}, Transfers{{2, half(100)}, {1, f32(10)}});
+  const StepRecord& record = recorder.record();
+  REQUIRE(record.calls.size() == 2);
+  const StepRecord::Distinct &first = record.calls[0], &second = record.calls[1];
+  for (const StepRecord::Distinct& call : {first, second}) {
+    CHECK(call.kind == CallKind::kCollective);
+    CHECK(call.name == "exchange");
+    CHECK(call.text == "exchange sends F32 (30), sends BF16 (5) -> receives F32 (10), receives BF16 (100)");
+    CHECK(call.bytes == 30 * 4 + 5 * 2 + 10 * 4 + 100 * 2);
+    CHECK(call.ranks == 4);
+    CHECK(call.stride == 8);
+  }
+  CHECK(first.count == 2);
+  CHECK(first.exchanged == 20 * 4 + 5 * 2);
+  CHECK(first.received == 100 * 2);
+  CHECK(second.count == 1);
+  CHECK(second.exchanged == 30 * 4 + 5 * 2);
+  CHECK(second.received == 10 * 4 + 100 * 2);
+  CHECK(record.exchanged() == 2 * first.exchanged + second.exchanged);
+
+  const Machine machine = find_machine("h100");
+  const SimulatedStep step = simulate(record, costs_of(record, machine, *backend.ops), {});
+  const double bytes = 2 * first.received + second.received;
+  CHECK(step.seconds == Approx(3 * machine.hop_seconds + bytes / peer_rate(machine, 4, 8)));
+  CHECK(step.exposed_communication == Approx(step.seconds));
 }
