@@ -168,6 +168,20 @@ TEST_CASE("a reduction of several rounds exchanges on a stream of its own, one r
   CHECK(calls == (nodes() > 1 ? std::vector{e, e, r, e, r, r} : std::vector{e, e, e}));
 }
 
+TEST_CASE("an exchange uses the communicator of reductions, on the stream that it is given") {
+  Exchanged memory;
+  const auto x = memory.add(DType::kF32, 6);
+  memory.commit();
+  const int next = (data->rank() + 1) % data->size(), previous = (data->rank() + data->size() - 1) % data->size();
+  const std::vector<Comm::Transfer> sends = {{next, memory[x].flat(0, 3)}},
+                                    receives = {{previous, memory[x].flat(3, 6)}};
+  data->exchange(*memory.stream, sends, receives);
+  memory.stream->synchronize();
+  const emulator::NcclCall last = emulator::nccl_record().calls.back();
+  CHECK(texts({last}) == std::vector{str("exchange by reductions of ", all_ranks(), ": 12")});
+  CHECK(last.stream == handle(*memory.stream));
+}
+
 // Runs alone (the tag hides it), since no case may follow it.
 TEST_CASE("an error ends a part of a group before the group", "[.abort]") {
   const auto fails = [] {

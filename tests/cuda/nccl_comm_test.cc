@@ -133,6 +133,53 @@ TEST_CASE("reduce_scatter sums what every rank holds of a slice, in either dtype
   }
 }
 
+TEST_CASE("an exchange moves tensors of any size and alignment between pairs of ranks, in the order of the lists") {
+  struct Message {
+    int from, to;
+    MemoryPlan::Slot out, in;
+  };
+  const int ranks = data->size(), rank = data->rank();
+  Exchanged memory;
+  std::vector<Message> messages;
+  for (int from = 0; from < ranks - 1; ++from) {  // the last rank only receives
+    for (int to = 0; to < ranks; ++to) {
+      for (const DType dtype : {DType::kBF16, DType::kF32, DType::kBF16}) {
+        const int64_t count = 2 + (to == from + 1 ? 100'000 : 10 * from + to);
+        messages.push_back({from, to, memory.add(dtype, count), memory.add(dtype, count)});
+      }
+    }
+  }
+  memory.commit();
+  const auto value = [](size_t id, size_t i) { return static_cast<float>((id * 37 + i) % 251); };
+  // The first element of each slot does not travel, so tensors begin anywhere.
+  const auto tensor = [&](MemoryPlan::Slot slot) { return memory[slot].flat(1, memory[slot].count()); };
+  std::vector<Comm::Transfer> sends, receives;
+  for (size_t id = 0; id < messages.size(); ++id) {
+    const Message& m = messages[id];
+    if (m.from == rank) sends.push_back({m.to, tensor(m.out)});
+    if (m.to == rank) receives.push_back({m.from, tensor(m.in)});
+    with_act_type(memory[m.out].dtype(), [&]<class T>(T) {
+      std::vector<T> values(static_cast<size_t>(memory[m.out].count()), from_float<T>(-1));
+      memory.write(memory[m.in], values);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = from_float<T>(value(id, i));
+      memory.write(memory[m.out], values);
+    });
+  }
+  data->exchange(*memory.stream, sends, receives);
+  data->exchange(*memory.stream, {}, {});
+  int64_t wrong = 0;
+  for (size_t id = 0; id < messages.size(); ++id) {
+    const Message& m = messages[id];
+    with_act_type(memory[m.in].dtype(), [&]<class T>(T) {
+      const std::vector<T> values = memory.read<T>(memory[m.in]);
+      for (size_t i = 0; i < values.size(); ++i) {
+        wrong += to_float(values[i]) != (m.to == rank && i > 0 ? value(id, i) : -1);
+      }
+    });
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a bf16 reduction has communicators of a node and between nodes where there are both") {
   CHECK(data->reserve_bytes() == (nodes() > 1 ? 4 : 2) * kNcclReserveBytes);
 }
