@@ -1,6 +1,6 @@
 // CudaGemm by cuBLASLt. For each problem it asks the heuristic once, or times its candidates (gemm/tuning.h). Algorithm
-// and descriptors are kept, so a later GEMM of the same shape is one call. Sums are accumulated in f32 and rounded
-// once, including the added operand.
+// and descriptors are kept, so a later GEMM of the same shape is one call, with any alpha and beta. Sums are
+// accumulated in f32 and rounded once, including the added operand.
 //
 // NVIDIA documents that cuBLAS gives the same bits in every run on GPUs of one architecture and SM count. Its exception
 // for concurrent streams does not apply if the caller owns the workspace, as here.
@@ -133,9 +133,8 @@ void cublas_failed(cublasStatus_t status, const char* call, const char* file, in
 
 cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmulAlgo_t& algorithm,
                         const GemmOperands& operands, std::byte* workspace, cudaStream_t stream) {
-  const float alpha = 1.0f;
   point_to_bias(plan, operands);
-  return cublasLtMatmul(handle, &plan.product, &alpha, operands.left, &plan.left, operands.right, &plan.right,
+  return cublasLtMatmul(handle, &plan.product, &operands.alpha, operands.left, &plan.left, operands.right, &plan.right,
                         &operands.beta, operands.added, &plan.output, operands.output, &plan.output, &algorithm,
                         workspace, static_cast<size_t>(CudaGemm::kWorkspaceBytes), stream);
 }
@@ -175,13 +174,14 @@ struct CudaGemm::Impl {
     auto made = std::make_unique<Plan>();
     describe(*made, problem, tf32, sms);
     point_to_bias(*made, operands);
-    const auto algorithms = candidates(handle, problem, *made, tuning ? GemmTuning::kCandidates : 1);
+    const bool tuned = tuning && problem.choice == AlgorithmChoice::kTuned;
+    const auto algorithms = candidates(handle, problem, *made, tuned ? GemmTuning::kCandidates : 1);
     if (algorithms.empty()) {
       fail(Kind::kDeviceFault, str("cuBLASLt has no algorithm for ", text_of(args.a, args.trans_a), " times ",
                                    text_of(args.b, args.trans_b), " to ", args.c.text()));
     }
     made->algorithm = algorithms.front();
-    if (tuning) {
+    if (tuned) {
       made->algorithm = tuning->fastest(
           problem, algorithms, args.c.bytes(), operands,
           [&](const cublasLtMatmulAlgo_t& algorithm, const GemmOperands& timed) {

@@ -1,4 +1,4 @@
-// A GEMM of ops.h in cuBLASLt's terms: D = op(left) op(right) + beta C [+ bias to each column], all matrices
+// A GEMM of ops.h in cuBLASLt's terms: D = alpha op(left) op(right) + beta C [+ bias to each column], all matrices
 // column-major. A row-major tensor read as column-major is its transpose, so c^T = op(b)^T op(a)^T is computed, with b
 // on the left. (cuBLASLt's row-major order would avoid the swap, but its tables of supported types and its tuning are
 // for column-major matrices.)
@@ -29,6 +29,7 @@ struct GemmProblem {
   uint32_t right_alignment;   //
   uint32_t added_alignment;   //
   uint32_t output_alignment;  // also of the bias, which has no separate preference
+  AlgorithmChoice choice = AlgorithmChoice::kTuned;
 
   auto operator<=>(const GemmProblem&) const = default;
 
@@ -43,7 +44,8 @@ struct GemmOperands {
   const void* added;  // C; the output itself, with beta 0, if nothing is added
   void* output;       // D
   const void* bias;   // (m), or null
-  float beta;         // 0 or 1
+  float alpha;
+  float beta;  // 0 if nothing is added
 };
 
 inline GemmOperands gemm_operands(const Gemm& args) {
@@ -53,7 +55,8 @@ inline GemmOperands gemm_operands(const Gemm& args) {
           .added = args.residual ? args.residual.data() : args.c.data(),
           .output = args.c.data(),
           .bias = args.bias ? args.bias.data() : nullptr,
-          .beta = adds ? 1.0f : 0.0f};
+          .alpha = args.alpha,
+          .beta = adds ? args.residual_scale : 0.0f};
 }
 
 // The largest power of two that divides the address, kMaxAlignment at most.
@@ -76,7 +79,8 @@ inline GemmProblem gemm_problem(const Gemm& args) {
           .left_alignment = gemm_alignment(operands.left),
           .right_alignment = gemm_alignment(operands.right),
           .added_alignment = gemm_alignment(operands.added),
-          .output_alignment = std::min(gemm_alignment(operands.output), gemm_alignment(operands.bias))};
+          .output_alignment = std::min(gemm_alignment(operands.output), gemm_alignment(operands.bias)),
+          .choice = args.choice};
 }
 
 }  // namespace tokamak

@@ -27,6 +27,10 @@ double check(const Gemm& args) {
     TOKAMAK_CHECK(args.write == Write::kOverwrite && !args.residual && k > 0,
                   "a bias takes a product, without accumulation and residual; a is ", args.a.text());
   }
+  TOKAMAK_CHECK(args.alpha == 1 || (args.write == Write::kOverwrite && !args.bias && k > 0), "alpha ", args.alpha,
+                " takes a product, without accumulation and bias; a is ", args.a.text());
+  TOKAMAK_CHECK(args.residual_scale == 1 || (args.residual_scale != 0 && args.residual && k > 0), "residual_scale ",
+                args.residual_scale, " takes a product and a residual, and is not 0; a is ", args.a.text());
   return 2 * product({m, n, k});
 }
 

@@ -23,8 +23,11 @@ namespace tokamak {
 enum class Transpose { kNo, kYes };
 enum class Write { kOverwrite, kAccumulate };
 enum class Rotation { kForward, kInverse };
+// Who chooses an algorithm. kTuned: timing may (runtime.autotune), so ranks may differ in the last bits. kFixed: the
+// library alone, equally on all ranks.
+enum class AlgorithmChoice { kTuned, kFixed };
 
-// C = op(A) op(B) [+ bias to each row] [+ residual] [+ C]
+// C = alpha op(A) op(B) [+ bias to each row] [+ residual_scale residual] [+ C]
 struct Gemm {
   Tensor a;         // (M, K), or (K, M) if trans_a             f32 or bf16
   Tensor b;         // (K, N), or (N, K) if trans_b             dtype of a
@@ -35,6 +38,9 @@ struct Gemm {
   Transpose trans_b = Transpose::kNo;
   Write write = Write::kOverwrite;  // kAccumulate: c in f32, without residual and bias
   const char* label = "";           // "qkv forward": names this GEMM in profiles and traces
+  float alpha = 1;                  // not 1: kOverwrite, K > 0 and no bias
+  float residual_scale = 1;         // not 0; not 1: with a residual, K > 0
+  AlgorithmChoice choice = AlgorithmChoice::kTuned;
 };
 
 // out[n] = table[ids[n]]

@@ -24,6 +24,12 @@ const std::vector<Sizes> kFewRows = {{1, 16, 32}, {1, 45, 1},   {2, 17, 31},  {3
 
 enum class AddedOperand { kNothing, kOutput, kResidual, kBias };
 
+// alpha and residual_scale: any factors whose ratio f32 rounds.
+struct Scales {
+  float alpha = 1, residual = 1;
+};
+constexpr Scales kScales{2.0315f, -4.775f};
+
 struct Types {
   DType in, out;
 };
@@ -80,32 +86,36 @@ struct Operands {
 };
 
 // The GEMM on the CPU backend.
-HostTensor run(TestBackend& cpu, const Problem& p, const Operands& given, AddedOperand kind) {
+HostTensor run(TestBackend& cpu, const Problem& p, const Operands& given, AddedOperand kind, Scales scales = {}) {
   const HostTensor &added = given.added, &bias = given.bias;
   HostTensor c = kind == AddedOperand::kOutput ? added : random_tensor(p.types.out, {p.s.m, p.s.n}, "rubbish", 100.0);
   Gemm gemm{.a = given.a, .b = given.b, .c = c, .trans_a = p.ta, .trans_b = p.tb};
   if (kind == AddedOperand::kOutput) gemm.write = Write::kAccumulate;
   if (kind == AddedOperand::kResidual) gemm.residual = added;
   if (kind == AddedOperand::kBias) gemm.bias = bias;
+  gemm.alpha = scales.alpha;
+  gemm.residual_scale = scales.residual;
   cpu.ops().gemm(*cpu.stream, gemm);
   return c;
 }
 
-void check(TestBackend& cpu, const Problem& p, AddedOperand kind) {
+void check(TestBackend& cpu, const Problem& p, AddedOperand kind, Scales scales = {}) {
   INFO("(" << p.s.m << ", " << p.s.n << ", " << p.s.k << ") transposed " << (p.ta == kYes) << (p.tb == kYes) << " "
-           << name_of(p.types.in) << " to " << name_of(p.types.out) << ", added " << static_cast<int>(kind));
+           << name_of(p.types.in) << " to " << name_of(p.types.out) << ", added " << static_cast<int>(kind) << " times "
+           << scales.residual << ", alpha " << scales.alpha);
   const Operands given(p);
   Values expected = product64(p, given.a.values(), given.b.values());
+  for (double& x : expected) x *= double{scales.alpha};
   if (kind == AddedOperand::kBias) {
     const Values bias = given.bias.values();
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
   } else if (kind != AddedOperand::kNothing) {
     const Values added = given.added.values();
-    for (size_t i = 0; i < expected.size(); ++i) expected[i] += added[i];
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += double{scales.residual} * added[i];
   }
   const bool by_tensor_cores = p.types.in == DType::kBF16 && !under_test().backend.device->uses_host_memory();
   const double bound = by_tensor_cores ? tensor_core_bound(p.s.k) : kRounding;
-  CHECK(max_error_before_rounding(run(cpu, p, given, kind), expected) < bound);
+  CHECK(max_error_before_rounding(run(cpu, p, given, kind, scales), expected) < bound);
 }
 
 }  // namespace
@@ -184,6 +194,25 @@ TEST_CASE("gemm adds a bias to each row and rounds once, wherever the bias start
   }
 }
 
+TEST_CASE("gemm scales the product and the residual, and rounds once") {
+  TestBackend cpu;
+  for (const Types& types : kTypes) {
+    for (const std::vector<Sizes>& sizes : {kSizes, kFewRows}) {
+      for (const Sizes& s : sizes) {
+        for (const Transpose ta : {kNo, kYes}) {
+          for (const Transpose tb : {kNo, kYes}) {
+            const Problem p{s, types, ta, tb};
+            check(cpu, p, AddedOperand::kNothing, {kScales.alpha, 1});
+            check(cpu, p, AddedOperand::kResidual, {kScales.alpha, 1});
+            check(cpu, p, AddedOperand::kResidual, {1, kScales.residual});
+            check(cpu, p, AddedOperand::kResidual, kScales);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("gemm accumulates into f32") {
   TestBackend cpu;
   for (const DType in : {DType::kF32, DType::kBF16}) {
@@ -249,7 +278,8 @@ TEST_CASE("gemm gives the same bits for any number of threads, also for long sum
             TestBackend cpu;  // anew: kernels are compiled for a number of threads
             return run(cpu, p, given, types.out == DType::kF32 ? AddedOperand::kOutput : AddedOperand::kResidual)
                        .bytes() +
-                   run(cpu, p, given, AddedOperand::kBias).bytes();
+                   run(cpu, p, given, AddedOperand::kBias).bytes() +
+                   run(cpu, p, given, AddedOperand::kResidual, kScales).bytes();
           });
         }
       }

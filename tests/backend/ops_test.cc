@@ -62,6 +62,20 @@ std::vector<Refusal> refusals() {
        }},
       {"gemm: accumulation with a bias",
        [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .bias = f32({5}), .write = Write::kAccumulate}); }},
+      {"gemm: accumulation of a scaled product",
+       [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .write = Write::kAccumulate, .alpha = 2}); }},
+      {"gemm: a scaled product and a bias",
+       [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .bias = f32({5}), .alpha = 2}); }},
+      {"gemm: a scale without a residual",
+       [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .residual_scale = 2}); }},
+      {"gemm: a residual times 0",
+       [](Ops& o, Stream& s) {
+         o.gemm(s, {.a = a, .b = b, .c = c, .residual = f32({3, 5}), .residual_scale = 0});
+       }},
+      {"gemm: a scaled residual without a product",
+       [](Ops& o, Stream& s) {
+         o.gemm(s, {.a = f32({3, 0}), .b = f32({0, 5}), .c = c, .residual = f32({3, 5}), .residual_scale = 2});
+       }},
       {"gemm: output over an operand",
        [](Ops& o, Stream& s) {
          o.gemm(s, {.a = f32({4, 4}), .b = table.view().rows(0, 4), .c = table.view().rows(1, 5)});

@@ -51,10 +51,11 @@ class Operand {
   Tensor view_;
 };
 
-enum class Adds { kNothing, kOutput, kResidual, kBias };
+enum class Adds { kNothing, kOutput, kResidual, kScaledResidual, kBias };
 
 // c = op(a) op(b) + what is added, through `gemm`; whether the result is right.
-bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bool ta, bool tb, Adds adds) {
+bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bool ta, bool tb, Adds adds,
+           AlgorithmChoice choice = AlgorithmChoice::kTuned) {
   const auto [m, n, k] = sizes;
   const Operand a(ta ? k : m, ta ? m : k, in, 1), b(tb ? n : k, tb ? k : n, in, 2), c(m, n, out, 3),
       other(m, n, out, 4), bias(1, n, out, 5);
@@ -62,18 +63,24 @@ bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bo
             .b = b,
             .c = c,
             .trans_a = ta ? Transpose::kYes : Transpose::kNo,
-            .trans_b = tb ? Transpose::kYes : Transpose::kNo};
+            .trans_b = tb ? Transpose::kYes : Transpose::kNo,
+            .choice = choice};
   if (adds == Adds::kOutput) args.write = Write::kAccumulate;
-  if (adds == Adds::kResidual) args.residual = other;
+  if (adds == Adds::kResidual || adds == Adds::kScaledResidual) args.residual = other;
+  if (adds == Adds::kScaledResidual) {
+    args.alpha = 3;
+    args.residual_scale = -2;
+  }
   if (adds == Adds::kBias) args.bias = Tensor(bias).reshape({n});
   std::vector<float> expected;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
-      float sum = adds == Adds::kNothing    ? 0
-                  : adds == Adds::kBias     ? bias.at(j)
-                  : adds == Adds::kResidual ? other.at(i * n + j)
-                                            : c.at(i * n + j);
-      for (int64_t l = 0; l < k; ++l) sum += a.at(ta ? l * m + i : i * k + l) * b.at(tb ? j * k + l : l * n + j);
+      float sum = adds == Adds::kNothing  ? 0
+                  : adds == Adds::kBias   ? bias.at(j)
+                  : adds == Adds::kOutput ? c.at(i * n + j)
+                                          : args.residual_scale * other.at(i * n + j);
+      for (int64_t l = 0; l < k; ++l)
+        sum += args.alpha * a.at(ta ? l * m + i : i * k + l) * b.at(tb ? j * k + l : l * n + j);
       expected.push_back(sum);
     }
   }
@@ -105,7 +112,8 @@ TEST_CASE("every GEMM of ops.h follows from the descriptors passed to cuBLASLt")
       for (const auto& sizes : {std::array<int64_t, 3>{3, 5, 7}, {1, 4, 6}, {4, 1, 2}}) {
         for (const bool ta : {false, true}) {
           for (const bool tb : {false, true}) {
-            for (const Adds adds : {Adds::kNothing, Adds::kOutput, Adds::kResidual, Adds::kBias}) {
+            for (const Adds adds :
+                 {Adds::kNothing, Adds::kOutput, Adds::kResidual, Adds::kScaledResidual, Adds::kBias}) {
               if (adds == Adds::kOutput && out != DType::kF32) continue;
               CHECK(holds(gemm, sizes, in, out, ta, tb, adds));
               CHECK(library.compute_type ==
@@ -190,6 +198,22 @@ TEST_CASE(
   CudaGemm tf32(options);
   CHECK(one_gemm(tf32));
   CHECK(library.run.size() > 2);
+}
+
+TEST_CASE("autotune does not touch a GEMM whose algorithm is fixed, also where it tunes one of the same shape") {
+  const TempDir dir;
+  setenv("XDG_CACHE_HOME", dir.file("cache").c_str(), 1);
+  library.reset();
+  library.algorithms = {77, 81};  // 81 is the fastest
+  CudaGemm gemm(with(Autotune::kTrue));
+  const auto last_of = [&](AlgorithmChoice choice) {
+    CHECK(holds(gemm, {3, 5, 7}, DType::kBF16, DType::kBF16, false, true, Adds::kScaledResidual, choice));
+    return library.run.back();
+  };
+  CHECK(last_of(AlgorithmChoice::kFixed) == 77);
+  CHECK((library.run.size() == 1 && library.most == 1));
+  CHECK(last_of(AlgorithmChoice::kTuned) == 81);
+  CHECK(last_of(AlgorithmChoice::kFixed) == 77);
 }
 
 TEST_CASE("autotune times with a cold cache, and in place where the output is only written") {

@@ -16,7 +16,8 @@ namespace {
 
 constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
 
-enum class AddedOperand { kNothing, kOutput, kResidual, kBias };
+enum class AddedOperand { kNothing, kOutput, kResidual, kScaledResidual, kBias };
+constexpr float kAlpha = 3, kResidualScale = -2;
 
 // A matrix with memory of its own.
 struct Matrix {
@@ -46,7 +47,11 @@ struct Case {
   Gemm gemm() {
     Gemm args{.a = a, .b = b, .c = c, .trans_a = ta, .trans_b = tb};
     if (added == AddedOperand::kOutput) args.write = Write::kAccumulate;
-    if (added == AddedOperand::kResidual) args.residual = residual;
+    if (added == AddedOperand::kResidual || added == AddedOperand::kScaledResidual) args.residual = residual;
+    if (added == AddedOperand::kScaledResidual) {
+      args.alpha = kAlpha;
+      args.residual_scale = kResidualScale;
+    }
     if (added == AddedOperand::kBias) args.bias = Tensor(bias).reshape({n});
     return args;
   }
@@ -57,12 +62,14 @@ std::vector<float> expected(const Case& x) {
   std::vector<float> out;
   for (int64_t i = 0; i < x.m; ++i) {
     for (int64_t j = 0; j < x.n; ++j) {
-      float sum = x.added == AddedOperand::kNothing    ? 0
-                  : x.added == AddedOperand::kBias     ? x.bias.at(0, j)
-                  : x.added == AddedOperand::kResidual ? x.residual.at(i, j)
-                                                       : x.c.at(i, j);
+      float sum = x.added == AddedOperand::kNothing          ? 0
+                  : x.added == AddedOperand::kBias           ? x.bias.at(0, j)
+                  : x.added == AddedOperand::kResidual       ? x.residual.at(i, j)
+                  : x.added == AddedOperand::kScaledResidual ? kResidualScale * x.residual.at(i, j)
+                                                             : x.c.at(i, j);
       for (int64_t l = 0; l < x.k; ++l) {
-        sum += (x.ta == kYes ? x.a.at(l, i) : x.a.at(i, l)) * (x.tb == kYes ? x.b.at(j, l) : x.b.at(l, j));
+        sum += (x.added == AddedOperand::kScaledResidual ? kAlpha : 1) * (x.ta == kYes ? x.a.at(l, i) : x.a.at(i, l)) *
+               (x.tb == kYes ? x.b.at(j, l) : x.b.at(l, j));
       }
       out.push_back(sum);
     }
@@ -82,7 +89,8 @@ void evaluate(const GemmProblem& p, const GemmOperands& o) {
     for (int64_t i = 0; i < p.m; ++i) {
       float sum = 0;
       for (int64_t l = 0; l < p.k; ++l) {
-        sum += element(o.left, p.left(), p.transpose_left, i, l) * element(o.right, p.right(), p.transpose_right, l, j);
+        sum += o.alpha * element(o.left, p.left(), p.transpose_left, i, l) *
+               element(o.right, p.right(), p.transpose_right, l, j);
       }
       if (p.bias) sum += static_cast<const float*>(o.bias)[i];
       if (o.beta != 0) sum += o.beta * element(o.added, p.output(), false, i, j);
@@ -97,8 +105,8 @@ TEST_CASE("the column-major problem equals the row-major GEMM, for every transpo
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {1, 6, 4}, {6, 1, 4}, {3, 4, 1}, {1, 1, 1}}) {
     for (const Transpose ta : {kNo, kYes}) {
       for (const Transpose tb : {kNo, kYes}) {
-        for (const AddedOperand added :
-             {AddedOperand::kNothing, AddedOperand::kOutput, AddedOperand::kResidual, AddedOperand::kBias}) {
+        for (const AddedOperand added : {AddedOperand::kNothing, AddedOperand::kOutput, AddedOperand::kResidual,
+                                         AddedOperand::kScaledResidual, AddedOperand::kBias}) {
           INFO("(" << m << ", " << n << ", " << k << ") transposed " << (ta == kYes) << (tb == kYes) << ", added "
                    << static_cast<int>(added));
           Case x{m, n, k, ta, tb, added};

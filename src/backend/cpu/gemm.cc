@@ -70,13 +70,13 @@ MatrixView widened(const MatrixView& from, float* memory) {
   return to;
 }
 
-// c = a b + beta c, all f32; single-threaded if called inside a parallel region (dnnl_sgemm ensures that).
-void multiply_f32(const MatrixView& a, const MatrixView& b, float beta, const MatrixView& c) {
+// c = alpha a b + beta c, all f32; single-threaded if called inside a parallel region (dnnl_sgemm ensures that).
+void multiply_f32(float alpha, const MatrixView& a, const MatrixView& b, float beta, const MatrixView& c) {
   const auto trans = [](const MatrixView& m) { return by_rows(m) ? 'N' : 'T'; };
   const auto stride = [](const MatrixView& m) { return by_rows(m) ? m.row_stride : m.column_stride; };
   const auto* x = static_cast<const float*>(a.data);
   const auto* y = static_cast<const float*>(b.data);
-  const dnnl_status_t status = dnnl_sgemm(trans(a), trans(b), c.rows, c.columns, a.columns, 1.0f, x, stride(a), y,
+  const dnnl_status_t status = dnnl_sgemm(trans(a), trans(b), c.rows, c.columns, a.columns, alpha, x, stride(a), y,
                                           stride(b), beta, static_cast<float*>(c.data), c.row_stride);
   TOKAMAK_CHECK(status == dnnl_success, "dnnl_sgemm returns ", static_cast<int>(status));
 }
@@ -100,8 +100,8 @@ AddedOperand added_operand(const GemmEngine::Call& call) {
 }  // namespace
 
 struct GemmEngine::State {
-  using Key =
-      std::tuple<int64_t, int64_t, int64_t, DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, AddedOperand>;
+  using Key = std::tuple<int64_t, int64_t, int64_t, DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t,
+                         AddedOperand, float, float>;
   struct Scratch {  // of one thread that computes tiles
     std::vector<float> a, b, c;
   };
@@ -119,8 +119,8 @@ struct GemmEngine::State {
 
   const std::optional<Kernel>& kernel(const Call& call, AddedOperand added) {
     const MatrixView &a = call.a, &b = call.b, &c = call.c;
-    const Key key{a.rows,          b.columns,    a.columns,       a.dtype,      c.dtype, a.row_stride,
-                  a.column_stride, b.row_stride, b.column_stride, c.row_stride, added};
+    const Key key{a.rows,       b.columns,       a.columns,    a.dtype, c.dtype,    a.row_stride,       a.column_stride,
+                  b.row_stride, b.column_stride, c.row_stride, added,   call.alpha, call.residual_scale};
     const auto found = kernels.find(key);
     if (found != kernels.end()) return found->second;
     if (kernels.size() >= kMaxKernels) kernels.clear();
@@ -133,7 +133,11 @@ struct GemmEngine::State {
     if (added == AddedOperand::kOutput) post.append_sum(1.0f);
     if (added == AddedOperand::kResidual) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.c));
     if (added == AddedOperand::kBias) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.bias));
+    // The library scales the product and the sum, but not what it adds: beta (alpha / beta a b + residual).
+    const float beta = call.residual_scale;
+    if (beta != 1) post.append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, beta, 0.0f);
     dnnl::primitive_attr attributes;
+    if (call.alpha != 1 || beta != 1) attributes.set_output_scales(0, {call.alpha / beta});
     attributes.set_post_ops(post);
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     try {
@@ -179,6 +183,7 @@ struct GemmEngine::State {
     for (int64_t k = 0; k < terms; k += length) {
       const int64_t taken = std::min(length, terms - k);
       Call piece = call;
+      if (k > 0) piece.residual_scale = 1;
       piece.a = part(call.a, 0, call.a.rows, k, taken);
       piece.b = part(call.b, k, taken, 0, call.b.columns);
       if (!try_kernel(piece, k == 0 ? added : AddedOperand::kOutput)) {
@@ -220,9 +225,9 @@ struct GemmEngine::State {
     const int64_t step = call.a.dtype == DType::kF32 ? terms : kTileTerms;
     for (int64_t k = 0; k < terms; k += step) {
       const int64_t taken = std::min(step, terms - k);
-      multiply_f32(widened(part(call.a, row, rows, k, taken), memory.a.data()),
-                   widened(part(call.b, k, taken, column, columns), memory.b.data()),
-                   k > 0 || added != AddedOperand::kNothing ? 1.0f : 0.0f, tile);
+      const float beta = k > 0 ? 1.0f : added == AddedOperand::kNothing ? 0.0f : call.residual_scale;
+      multiply_f32(call.alpha, widened(part(call.a, row, rows, k, taken), memory.a.data()),
+                   widened(part(call.b, k, taken, column, columns), memory.b.data()), beta, tile);
     }
     with_act_type(c.dtype, [&]<class C>(C) { convert_rows<float, C>(tile, c); });
   }
@@ -250,6 +255,8 @@ void CpuOps::do_gemm(Stream&, const Gemm& args) {
   if (args.residual) call.residual = MatrixView(args.residual);
   if (args.bias) call.bias = MatrixView(args.bias.reshape({1, args.bias.count()}));
   call.accumulate = args.write == Write::kAccumulate;
+  call.alpha = args.alpha;
+  call.residual_scale = args.residual_scale;
   gemm_->run(call);
 }
 

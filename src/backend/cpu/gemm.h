@@ -29,7 +29,8 @@ struct MatrixView {
   }
 };
 
-// c = a b [+ bias] [+ residual] [+ c]. Holds the library's engine and its compiled kernels, one per shape.
+// c = alpha a b [+ bias] [+ residual_scale residual] [+ c]. Holds the library's engine and its compiled kernels, one
+// per shape and pair of scales.
 class GemmEngine {
  public:
   struct Call {
@@ -39,6 +40,8 @@ class GemmEngine {
     MatrixView residual;  // (M, N), dtype and strides of c; data == nullptr: none; may be c
     MatrixView bias;      // (1, N), dtype of c; data == nullptr: none; then nothing else is added
     bool accumulate = false;
+    float alpha = 1;
+    float residual_scale = 1;  // not 0
   };
 
   GemmEngine();

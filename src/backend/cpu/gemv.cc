@@ -76,12 +76,13 @@ void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
   }
 }
 
-// The results of a block in one row, plus the added operands.
+// The results of a block in one row times alpha, plus the added operands times beta.
 template <class C>
-void write_block(Vec (&sums)[kBlockLines], const C* added, C* to, int64_t count) {
+void write_block(Vec (&sums)[kBlockLines], float alpha, const C* added, float beta, C* to, int64_t count) {
   transpose(sums);
-  Vec result = added == nullptr ? Vec{} : count == kLanes ? load(added) : load_part(added, count, 0.0f);
-  for (const Vec& part : sums) result += part;
+  const Vec addend = added == nullptr ? Vec{} : count == kLanes ? load(added) : load_part(added, count, 0.0f);
+  Vec result = beta * addend;
+  for (const Vec& part : sums) result += alpha * part;
   count == kLanes ? store(to, result) : store_part(to, count, result);
 }
 
@@ -111,7 +112,7 @@ void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
       }
       for (int r = 0; r < kRows; ++r) {
         const C* from = added == nullptr ? nullptr : added + r * added_stride + column;
-        write_block(sums[r], from, c + r * call.c.row_stride + column, count);
+        write_block(sums[r], call.alpha, from, call.residual_scale, c + r * call.c.row_stride + column, count);
       }
     }
   });

@@ -35,11 +35,11 @@ void multiply(const Gemm& args) {
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       const double before = args.write == Write::kAccumulate ? element(args.c, i * n + j) : 0;
-      row[static_cast<size_t>(j)] =
-          before + (args.residual ? element(args.residual, i * n + j) : 0) + (args.bias ? element(args.bias, j) : 0);
+      const double residual = args.residual ? double{args.residual_scale} * element(args.residual, i * n + j) : 0;
+      row[static_cast<size_t>(j)] = before + residual + (args.bias ? element(args.bias, j) : 0);
     }
     for (int64_t l = 0; l < k; ++l) {
-      const double x = a[static_cast<size_t>(i * k + l)];
+      const double x = double{args.alpha} * a[static_cast<size_t>(i * k + l)];
       for (int64_t j = 0; j < n; ++j) row[static_cast<size_t>(j)] += x * b[static_cast<size_t>(l * n + j)];
     }
     for (int64_t j = 0; j < n; ++j) {
