@@ -1,8 +1,8 @@
 // GemmEngine by oneDNN. Its "brgemm" kernels keep every sum on one thread and are used directly. Results must not
 // depend on the number of threads, so two cases are handled here. Sums over the rows of A (weight gradients) may be
-// split among threads from 2048 terms on: they are cut into fixed pieces. Cases without a brgemm kernel (processors
-// without AVX-512, bf16 without AVX512-BF16, odd shapes) are cut into fixed tiles of C, each computed in f32 by one
-// thread.
+// split among threads from 2048 terms on: they are cut into fixed pieces, which are summed in f32. Cases without a
+// brgemm kernel (processors without AVX-512, bf16 without AVX512-BF16, odd shapes) are cut into fixed tiles of C, each
+// computed in f32 by one thread.
 #include "backend/cpu/gemm.h"
 
 #include <omp.h>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/partition.h"
 #include "base/error.h"
 #include "base/parallel_for.h"
 
@@ -116,6 +117,7 @@ struct GemmEngine::State {
   memory kernel_scratch;                         // of the kernel that runs; by default each kernel would keep its own
   std::vector<Scratch> scratch;
   std::vector<std::byte> few_rows;
+  std::vector<float> strip;
 
   const std::optional<Kernel>& kernel(const Call& call, AddedOperand added) {
     const MatrixView &a = call.a, &b = call.b, &c = call.c;
@@ -194,6 +196,31 @@ struct GemmEngine::State {
     return true;
   }
 
+  // As try_pieces, where c is bf16 and nothing is added: rows of c are summed in f32, then rounded.
+  bool try_strips(const Call& call, AddedOperand added) {
+    if (call.c.dtype == DType::kF32 || added != AddedOperand::kNothing) return false;
+    const int64_t columns = call.c.columns;
+    for (int64_t row = 0; row < call.c.rows; row += kTileRows) {
+      const int64_t rows = std::min(kTileRows, call.c.rows - row);
+      strip.resize(static_cast<size_t>(rows * columns));
+      const MatrixView sums(Tensor(strip.data(), DType::kF32, {rows, columns}));
+      Call wide = call;
+      wide.a = part(call.a, row, rows, 0, call.a.columns);
+      wide.c = sums;
+      if (!try_pieces(wide, added)) {
+        if (row == 0) return false;
+        run_tiles(wide, added);  // the last rows may be too few for a kernel
+      }
+      parallel_for(rows, row_grain(columns), [&](int64_t first, int64_t last) {
+        const auto of = [&](const MatrixView& m, int64_t before) {
+          return part(m, before + first, last - first, 0, columns);
+        };
+        convert_rows<float, bf16>(of(sums, 0), of(call.c, row));
+      });
+    }
+    return true;
+  }
+
   void run_tiles(const Call& call, AddedOperand added) {
     const int64_t across = (call.c.columns + kTileColumns - 1) / kTileColumns;
     const int64_t tiles = (call.c.rows + kTileRows - 1) / kTileRows * across;
@@ -242,7 +269,7 @@ void GemmEngine::run(const Call& call) {
   TOKAMAK_CHECK(call.a.columns > 0, "a GEMM of no terms");
   const AddedOperand added = added_operand(call);
   if (is_few_rows(call)) return multiply_few_rows(call, state_->few_rows);
-  if (state_->try_kernel(call, added) || state_->try_pieces(call, added)) return;
+  if (state_->try_kernel(call, added) || state_->try_pieces(call, added) || state_->try_strips(call, added)) return;
   state_->run_tiles(call, added);
 }
 
