@@ -1,12 +1,14 @@
-// Sums over whole tensors, in f64: squares of large f32 must not overflow. (One operation and one conversion per
-// element of 2 or 4 bytes: the f64 units of A100, H100 and B200 keep up with memory.) A block's share of the elements
-// depends on their number alone, and its result goes to scratch. A last block combines these in a fixed order.
+// Sums over whole tensors, and Normalize, in f64: squares of large f32 must not overflow. (One operation and one
+// conversion per element of 2 or 4 bytes: the f64 units of A100, H100 and B200 keep up with memory.) A block's share of
+// the elements depends on their number alone, and its result goes to scratch. A last block combines these in a fixed
+// order.
 #include <limits>
 #include <type_traits>
 
 #include "backend/formulas.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
+#include "cuda/flat.h"
 #include "cuda/launch.h"
 #include "cuda/reduce.h"
 #include "cuda/vec.h"
@@ -47,7 +49,8 @@ __device__ void for_share(const T* __restrict__ x, int64_t count, int64_t skew, 
   if (tail + thread < count) visit(to_float(x[tail + thread]));
 }
 
-__global__ void squares_of_share(const float* x, int64_t count, int64_t skew, double* shares) {
+template <class T>
+__global__ void squares_of_share(const T* x, int64_t count, int64_t skew, double* shares) {
   __shared__ double partial[kThreads / kWarp];
   double sum = 0;
   for_share(x, count, skew, [&](float v) { sum += double(v) * v; });
@@ -55,13 +58,34 @@ __global__ void squares_of_share(const float* x, int64_t count, int64_t skew, do
   if (threadIdx.x == 0) shares[blockIdx.x] = sum;
 }
 
-// total += the sum of the shares; one block.
-__global__ void add_shares(const double* shares, int64_t count, double* total) {
+// The sum of the shares, for every thread of the only block.
+__device__ double sum_of_shares(const double* shares, int64_t count) {
   __shared__ double partial[kThreads / kWarp];
   double sum = 0;
   for (int64_t s = threadIdx.x; s < count; s += kThreads) sum += shares[s];
-  sum = block_sum<kThreads>(sum, partial);
+  return block_sum<kThreads>(sum, partial);
+}
+
+__global__ void add_shares(const double* shares, int64_t count, double* total) {
+  const double sum = sum_of_shares(shares, count);
   if (threadIdx.x == 0) *total += sum;
+}
+
+__global__ void take_root(const double* shares, int64_t count, double* norm) {
+  const double sum = sum_of_shares(shares, count);
+  if (threadIdx.x == 0) *norm = std::sqrt(sum);
+}
+
+// Multiplies x by the normalizing_factor().
+template <int kWidth, class T>
+__global__ void divide_by_norm(T* x, int64_t count, int64_t skew, const double* norm, double margin) {
+  const float factor = normalizing_factor(*norm, margin);
+  for_own_elements<kWidth>(count, skew, [&]<int kOwn>(int64_t i) {
+    auto values = load<kOwn>(x + i);
+#pragma unroll
+    for (int k = 0; k < kOwn; ++k) values[k] *= factor;
+    store(x + i, values);
+  });
 }
 
 // Statistics of elements seen so far; outputs are f64, also the counts (exact up to 2^53).
@@ -176,9 +200,26 @@ void CudaOps::do_sum_squares(Stream& stream, const SumSquares& args) {
   const int64_t count = args.x.count();
   const unsigned blocks = blocks_of(count);
   auto* shares = reinterpret_cast<double*>(scratch(reduction_scratch()));
-  launch({"sum_squares", blocks, kThreads}, handle(stream), squares_of_share, x, count, skew_of(x), shares);
+  launch({"sum_squares", blocks, kThreads}, handle(stream), squares_of_share<float>, x, count, skew_of(x), shares);
   launch({"sum_squares, total", 1, kThreads}, handle(stream), add_shares, shares, int64_t{blocks},
          args.sums.as<double>() + kSumSquaredGradients);
+}
+
+void CudaOps::do_normalize(Stream& stream, const Normalize& args) {
+  const int64_t count = args.x.count();
+  const unsigned blocks = blocks_of(count);
+  auto* shares = reinterpret_cast<double*>(scratch(reduction_scratch()));
+  auto* norm = args.norm.as<double>();
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    T* x = args.x.as<T>();
+    launch({"normalize, squares", blocks, kThreads}, handle(stream), squares_of_share<T>, x, count, skew_of(x), shares);
+    launch({"normalize, norm", 1, kThreads}, handle(stream), take_root, shares, int64_t{blocks}, norm);
+    const auto divide = [&]<int kWidth>(unsigned grid, int64_t skew) {
+      launch({"normalize", grid, kFlatThreads}, handle(stream), divide_by_norm<kWidth, T>, x, count, skew, norm,
+             args.margin);
+    };
+    with_flat_width(count, nullptr, divide, x);
+  });
 }
 
 void CudaOps::do_statistics(Stream& stream, const Statistics& args) {

@@ -1,6 +1,6 @@
 // Element-wise formulas shared by the CPU operations and the CUDA kernels, so that each is written once. They are the
-// rotation of RoPE, AdamW's update, the skip decision of a step, and bins of magnitudes. (Elementary functions are in
-// base/math.h.)
+// rotation of RoPE, the updates of AdamW and Muon, the skip decision of a step, and bins of magnitudes. (Elementary
+// functions are in base/math.h.)
 #pragma once
 
 #include <algorithm>
@@ -66,7 +66,43 @@ TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float dec
   return decay * master - k.step * m / (std::sqrt(v) * k.inv_sqrt_bias2 + k.eps);
 }
 
-// AdamW::Rounding with the key of its random numbers.
+// Computed in double, as AdamW's.
+struct MuonMomentumConstants {
+  float mu, one_minus_mu;
+  float of_gradient, of_momentum;  // shares of the direction
+};
+
+inline MuonMomentumConstants constants_of(const MuonMomentum& args) {
+  const bool nesterov = args.nesterov == Nesterov::kYes;
+  const auto mu = static_cast<float>(args.mu), one_minus_mu = static_cast<float>(1.0 - args.mu);
+  return {mu, one_minus_mu, nesterov ? one_minus_mu : 0.0f, nesterov ? mu : 1.0f};
+}
+
+// Updates the momentum of one element and returns its direction. g: gradient times kGradScale.
+TOKAMAK_HOST_DEVICE inline float muon_direction(const MuonMomentumConstants& k, float& m, float g) {
+  m = k.mu * m + k.one_minus_mu * g;
+  return k.of_gradient * g + k.of_momentum * m;
+}
+
+struct MuonUpdateConstants {
+  float rate, kept;
+};
+
+inline MuonUpdateConstants constants_of(const MuonUpdate& args) {
+  return {static_cast<float>(args.rate), static_cast<float>(1.0 - args.decay)};
+}
+
+// The new master weight of one element.
+TOKAMAK_HOST_DEVICE inline float muon_update(const MuonUpdateConstants& k, float master, float direction) {
+  return k.kept * master - k.rate * direction;
+}
+
+// Normalize multiplies x by this.
+TOKAMAK_HOST_DEVICE inline float normalizing_factor(double norm, double margin) {
+  return static_cast<float>(1.0 / std::max(margin * norm, 1e-7));
+}
+
+// StochasticRounding with the key of its random numbers.
 struct RoundingStream {
   static constexpr int kWords = 4;  // words of a Philox block
 
@@ -75,8 +111,11 @@ struct RoundingStream {
   std::array<uint32_t, 2> key;
 };
 
-inline RoundingStream rounding_stream_of(const AdamW::Rounding& rounding) {
-  const uint64_t key = mix64(rounding.seed ^ name_hash("adamw"));
+inline constexpr const char* kAdamWRounding = "adamw";
+inline constexpr const char* kMuonRounding = "muon";
+
+inline RoundingStream rounding_stream_of(const StochasticRounding& rounding, const char* name) {
+  const uint64_t key = mix64(rounding.seed ^ name_hash(name));
   return {static_cast<uint64_t>(rounding.first),
           static_cast<uint64_t>(rounding.step),
           {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)}};
@@ -88,12 +127,12 @@ TOKAMAK_HOST_DEVICE inline std::array<uint32_t, RoundingStream::kWords> rounding
   return rng_formulas::block_at(block, stream.step, stream.key);
 }
 
-// Rounds the moments of an element by its random word.
-TOKAMAK_HOST_DEVICE inline bf16 round_exp_avg(float m, uint32_t word) {
-  return round_at_random(m, static_cast<uint16_t>(word & 0xFFFFu));
+// Round state by the random word of its element.
+TOKAMAK_HOST_DEVICE inline bf16 round_by_low_half(float x, uint32_t word) {
+  return round_at_random(x, static_cast<uint16_t>(word & 0xFFFFu));
 }
-TOKAMAK_HOST_DEVICE inline bf16 round_exp_avg_sq(float v, uint32_t word) {
-  return round_at_random(v, static_cast<uint16_t>(word >> 16));
+TOKAMAK_HOST_DEVICE inline bf16 round_by_high_half(float x, uint32_t word) {
+  return round_at_random(x, static_cast<uint16_t>(word >> 16));
 }
 
 // ControlStep: computes control (kStepControls) from sums (kStepSums).

@@ -58,6 +58,11 @@ inline void expect_tables(const Tensor& tables, const Tensor& cu_seqlens) {
                 ", cu_seqlens is ", cu_seqlens.text());
 }
 
+inline void expect_rounding(const StochasticRounding& rounding) {
+  TOKAMAK_CHECK(rounding.first >= 0 && rounding.step >= 0, "rounding of element ", rounding.first, " in step ",
+                rounding.step);
+}
+
 // Checks the arguments common to the norm of heads and its gradient.
 template <class Args>
 void expect_qk_norm(const Args& args, const Named& rows) {

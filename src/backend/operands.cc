@@ -171,6 +171,23 @@ Operands operands_of(AdamW& a) {
           {"updates", &a.updates, kWrite, {"grad"}}};
 }
 
+Operands operands_of(MuonMomentum& m) {
+  return {{"grad", &m.grad},
+          {"control", &m.control},
+          {"momentum", &m.momentum, kReadWrite},
+          {"direction", &m.direction, kWrite}};
+}
+
+Operands operands_of(Normalize& n) { return {{"x", &n.x, kReadWrite}, {"norm", &n.norm, kWrite}}; }
+
+Operands operands_of(MuonUpdate& m) {
+  return {{"direction", &m.direction},
+          {"control", &m.control},
+          {"master", &m.master, kReadWrite},
+          {"weights", &m.weights, kWrite},
+          {"updates", &m.updates, kWrite}};
+}
+
 Operands operands_of(SumSquares& s) { return {{"x", &s.x}, {"sums", &s.sums, kReadWrite}}; }
 Operands operands_of(Statistics& s) {
   return {{"x", &s.x}, {"divisor", &s.divisor}, {"out", &s.out, kWrite}, {"magnitudes", &s.magnitudes, kWrite}};

@@ -181,8 +181,7 @@ double check(const AdamW& args) {
   expect_act({"exp_avg", args.exp_avg}, 1);
   expect_shape({"exp_avg", args.exp_avg}, shape);
   expect({"exp_avg_sq", args.exp_avg_sq}, args.exp_avg.dtype(), shape);
-  TOKAMAK_CHECK(args.rounding.first >= 0 && args.rounding.step >= 0, "rounding of element ", args.rounding.first,
-                " in step ", args.rounding.step);
+  expect_rounding(args.rounding);
   if (args.updates) expect({"updates", args.updates}, DType::kF32, shape);
   TOKAMAK_CHECK(1 <= args.groups.size() && args.groups.size() <= AdamW::kMostGroups, args.groups.size(), " groups");
   int64_t end = 0;
@@ -191,6 +190,36 @@ double check(const AdamW& args) {
     end = group.end;
   }
   TOKAMAK_CHECK(end == args.master.count(), "the groups end at ", end, ", master is ", args.master.text());
+  return 0;
+}
+
+double check(const MuonMomentum& args) {
+  const Shape shape = {args.grad.count()};
+  expect({"grad", args.grad}, DType::kF32, shape);
+  expect_act({"momentum", args.momentum}, 1);
+  expect_shape({"momentum", args.momentum}, shape);
+  expect_act({"direction", args.direction}, 1);
+  expect_shape({"direction", args.direction}, shape);
+  expect({"control", args.control}, DType::kF32, {kStepControls});
+  expect_rounding(args.rounding);
+  return 0;
+}
+
+double check(const Normalize& args) {
+  expect_act({"x", args.x}, 2);
+  expect({"norm", args.norm}, DType::kF64, {1});
+  TOKAMAK_CHECK(args.margin > 0, "margin ", args.margin);
+  return 0;
+}
+
+double check(const MuonUpdate& args) {
+  const Shape shape = {args.master.count()};
+  expect_act({"direction", args.direction}, 1);
+  expect_shape({"direction", args.direction}, shape);
+  expect({"master", args.master}, DType::kF32, shape);
+  if (args.weights) expect({"weights", args.weights}, DType::kBF16, shape);
+  expect({"control", args.control}, DType::kF32, {kStepControls});
+  if (args.updates) expect({"updates", args.updates}, DType::kF32, shape);
   return 0;
 }
 

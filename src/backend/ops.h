@@ -255,13 +255,23 @@ struct ControlStep {
   float max_norm = 0.0f;
 };
 
+// How state in bf16 is rounded at random (base/bf16.h): rounding to nearest would lose every change below 2^-9 of a
+// value. Element i has index e = first + i among all elements of the run on any rank. It takes word e % 4 of the
+// Philox4x32-10 block with counter (e / 4, step), 64 bits each, and key mix64(seed ^ name_hash(NAME)), NAME being the
+// operation's. So its bits do not depend on how calls divide the elements.
+struct StochasticRounding {
+  uint64_t seed = 0;
+  int64_t first = 0;
+  int64_t step = 0;  // draws of equal steps are equal
+};
+
 // Decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2, in torch.optim.AdamW's arrangement). With
 // g = kGradScale grad: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
 // master = master (1 - lr weight_decay) - lr (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^t.
 // Nothing changes if kApply is 0. Groups differ in weight_decay alone. `updates`, if given, is the change of master,
 // rounded to f32.
 // Moments may be bf16. Then m and v are computed in f32 from the stored ones, and the master takes those f32 values.
-// Then each is rounded at random (base/bf16.h): rounding to nearest would lose every change below 2^-9 of a moment.
+// Then each is rounded at random: m by the low half of the element's word, v by the high half; NAME is "adamw".
 struct AdamW {
   // The elements from the previous group's `end` (0 for the first group) to its own `end`; may be empty.
   struct Group {
@@ -270,27 +280,51 @@ struct AdamW {
   };
   static constexpr size_t kMostGroups = 8;
 
-  // The random numbers of bf16 moments. Element i has index e = first + i among all elements of the run on any rank. It
-  // takes word e % 4 of the Philox4x32-10 block with counter (e / 4, step), 64 bits each, and key mix64(seed ^
-  // name_hash("adamw")). m takes the low half, v the high half. So its bits do not depend on how calls divide the
-  // elements.
-  struct Rounding {
-    uint64_t seed = 0;
-    int64_t first = 0;
-    int64_t step = 0;  // draws of equal steps are equal
-  };
-
-  Tensor master;              // (n) f32, in and out
-  Tensor exp_avg;             // (n) f32 or bf16, in and out: m
-  Tensor exp_avg_sq;          // (n) dtype of exp_avg, in and out: v
-  Tensor grad;                // (n) f32
-  Tensor weights;             // (n) bf16: master rounded; may be empty
-  Tensor control;             // (kStepControls) f32
-  std::vector<Group> groups;  // ascending; the last one ends at n
-  Tensor updates = {};        // (n) f32, may be empty; may be grad itself
-  Rounding rounding = {};     // used if the moments are bf16
+  Tensor master;                     // (n) f32, in and out
+  Tensor exp_avg;                    // (n) f32 or bf16, in and out: m
+  Tensor exp_avg_sq;                 // (n) dtype of exp_avg, in and out: v
+  Tensor grad;                       // (n) f32
+  Tensor weights;                    // (n) bf16: master rounded; may be empty
+  Tensor control;                    // (kStepControls) f32
+  std::vector<Group> groups;         // ascending; the last one ends at n
+  Tensor updates = {};               // (n) f32, may be empty; may be grad itself
+  StochasticRounding rounding = {};  // used if the moments are bf16
   // In double: 1 - beta2 from an f32 beta2 is wrong in the fifth digit.
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, bias1 = 1, bias2 = 1;
+};
+
+enum class Nesterov { kNo, kYes };
+
+// The momentum of a matrix, and the direction that Muon orthogonalises (torch.optim.Muon: torch/optim/_muon.py). With
+// g = kGradScale grad: m = mu m + (1 - mu) g; direction = (1 - mu) g + mu m if nesterov, else m. If kApply is 0, m does
+// not change and direction is 0. All is computed in f32 from the stored m. A bf16 m is then rounded at random, by the
+// low half of the element's word; NAME is "muon".
+struct MuonMomentum {
+  Tensor grad;       // (n) f32
+  Tensor momentum;   // (n) f32 or bf16, in and out: m
+  Tensor direction;  // (n) f32 or bf16
+  Tensor control;    // (kStepControls) f32
+  double mu = 0;
+  Nesterov nesterov = Nesterov::kYes;
+  StochasticRounding rounding = {};  // used if momentum is bf16
+};
+
+// x = x / max(margin norm, 1e-7); norm = |x|, the Frobenius norm of the stored values, summed in f64
+struct Normalize {
+  Tensor x;     // (M, N) f32 or bf16, in and out
+  Tensor norm;  // (1) f64
+  double margin = 1;
+};
+
+// master = master (1 - decay) - rate direction. Nothing changes if kApply is 0. `updates`, if given, is the change of
+// master, rounded to f32.
+struct MuonUpdate {
+  Tensor direction;     // (n) f32 or bf16
+  Tensor master;        // (n) f32, in and out
+  Tensor weights;       // (n) bf16: master rounded; may be empty
+  Tensor control;       // (kStepControls) f32
+  Tensor updates = {};  // (n) f32, may be empty
+  double rate = 0, decay = 0;
 };
 
 // sums[kSumSquaredGradients] += sum of x^2, over a fixed partition and in a fixed order
@@ -362,6 +396,9 @@ struct RandomNormal {
   V(linear_cross_entropy, LinearCrossEntropy) \
   V(control_step, ControlStep)                \
   V(adamw, AdamW)                             \
+  V(muon_momentum, MuonMomentum)              \
+  V(normalize, Normalize)                     \
+  V(muon_update, MuonUpdate)                  \
   V(sum_squares, SumSquares)                  \
   V(statistics, Statistics)                   \
   V(checksum, Checksum)                       \

@@ -1,23 +1,13 @@
 // AdamW with moments in bf16, rounded at random and without bias. A draw depends on the element, not on the call.
-#include <array>
 #include <numeric>
 
 #include "adamw_state.h"
-#include "base/rng_formulas.h"
+#include "rounding_words.h"
 
 using namespace tokamak;
 using namespace tokamak::testing;
 
 namespace {
-
-// The random word of element i, by the formula of ops.h.
-uint32_t word_of(const AdamW::Rounding& rounding, int64_t i) {
-  const auto index = static_cast<uint64_t>(rounding.first + i), step = static_cast<uint64_t>(rounding.step);
-  const uint64_t key = mix64(rounding.seed ^ name_hash("adamw"));
-  const auto halves = [](uint64_t x) { return std::array{static_cast<uint32_t>(x), static_cast<uint32_t>(x >> 32)}; };
-  const auto block = halves(index / 4), of_step = halves(step);
-  return rng_formulas::philox4x32({block[0], block[1], of_step[0], of_step[1]}, halves(key))[index % 4];
-}
 
 double spacing_at(double x) {  // of bf16, which has 8 significant bits
   return std::ldexp(1.0, std::ilogb(std::max(std::abs(x), 0x1p-126)) - 7);
@@ -36,9 +26,9 @@ AdamWState widened(const AdamWState& state) {
 TEST_CASE("AdamW with bf16 moments is AdamW with f32 moments, which then are rounded by the draws that ops.h states") {
   TestBackend cpu;
   for (const int64_t n : {1, 6, 1003, 3 * 16384 + 77}) {
-    for (const AdamW::Rounding rounding :
-         {AdamW::Rounding{1, 0, 1}, AdamW::Rounding{uint64_t{1} << 40, 4 * ((int64_t{1} << 34) + 5), 3},
-          AdamW::Rounding{1, 7, int64_t{1} << 33}}) {
+    for (const StochasticRounding rounding :
+         {StochasticRounding{1, 0, 1}, StochasticRounding{uint64_t{1} << 40, 4 * ((int64_t{1} << 34) + 5), 3},
+          StochasticRounding{1, 7, int64_t{1} << 33}}) {
       INFO(n << " elements from " << rounding.first);
       const AdamWState narrow(n, DType::kBF16), wide = widened(narrow);
       const HostTensor narrow_updates(DType::kF32, {n}), wide_updates(DType::kF32, {n});
@@ -53,7 +43,7 @@ TEST_CASE("AdamW with bf16 moments is AdamW with f32 moments, which then are rou
       CHECK((narrow_updates.bytes() == wide_updates.bytes()));
       Values m = wide.exp_avg.values(), v = wide.exp_avg_sq.values();
       for (size_t i = 0; i < m.size(); ++i) {
-        const uint32_t word = word_of(rounding, static_cast<int64_t>(i));
+        const uint32_t word = word_of(rounding, static_cast<int64_t>(i), "adamw");
         m[i] = to_float(round_at_random(static_cast<float>(m[i]), static_cast<uint16_t>(word)));
         v[i] = to_float(round_at_random(static_cast<float>(v[i]), static_cast<uint16_t>(word >> 16)));
       }
@@ -127,7 +117,7 @@ TEST_CASE(
 TEST_CASE("AdamW's draws differ between seeds, steps, elements and the two moments") {
   TestBackend cpu;
   const int64_t n = 4096;
-  const auto rounded = [&](const AdamW::Rounding& rounding) {
+  const auto rounded = [&](const StochasticRounding& rounding) {
     AdamWState s(n, DType::kBF16);
     // Half-way between two bf16, for both moments and all elements: each is a coin of its own.
     s.exp_avg.set(Values(n, 0));

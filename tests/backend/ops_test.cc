@@ -1,7 +1,4 @@
-// Each public operation (ops.cc) refuses arguments that break the contract before it touches memory. It shows each call
-// to observers.
-#include "backend/timeline.h"
-#include "base/clock.h"
+// Each public operation (ops.cc) refuses arguments that break the contract before it touches memory.
 #include "support.h"
 
 using namespace tokamak;
@@ -254,6 +251,34 @@ std::vector<Refusal> refusals() {
        [adamw](Ops& o, Stream& s) {
          adamw(o, s, std::vector<AdamW::Group>(AdamW::kMostGroups + 1, {8, 0}));
        }},
+      {"muon_momentum: gradient in bf16",
+       [](Ops& o, Stream& s) {
+         o.muon_momentum(s, {.grad = bf({8}), .momentum = x, .direction = y, .control = control});
+       }},
+      {"muon_momentum: direction of another size",
+       [](Ops& o, Stream& s) {
+         o.muon_momentum(s, {.grad = x, .momentum = y, .direction = column, .control = control});
+       }},
+      {"muon_momentum: direction over the momentum",
+       [](Ops& o, Stream& s) { o.muon_momentum(s, {.grad = x, .momentum = y, .direction = y, .control = control}); }},
+      {"muon_momentum: rounding of an element before the first",
+       [](Ops& o, Stream& s) {
+         o.muon_momentum(
+             s, {.grad = x, .momentum = bf({8}), .direction = y, .control = control, .rounding = {.first = -4}});
+       }},
+      {"normalize: a vector", [](Ops& o, Stream& s) { o.normalize(s, {.x = x, .norm = f64({1})}); }},
+      {"normalize: norm in f32", [](Ops& o, Stream& s) { o.normalize(s, {.x = a, .norm = f32({1})}); }},
+      {"normalize: margin 0", [](Ops& o, Stream& s) { o.normalize(s, {.x = a, .norm = f64({1}), .margin = 0}); }},
+      {"muon_update: direction of another size",
+       [](Ops& o, Stream& s) {
+         o.muon_update(s, {.direction = column, .master = x, .weights = {}, .control = control});
+       }},
+      {"muon_update: weights in f32",
+       [](Ops& o, Stream& s) { o.muon_update(s, {.direction = x, .master = y, .weights = z, .control = control}); }},
+      {"muon_update: updates over the masters",
+       [](Ops& o, Stream& s) {
+         o.muon_update(s, {.direction = x, .master = y, .weights = {}, .control = control, .updates = y});
+       }},
       {"sum_squares: bf16", [](Ops& o, Stream& s) { o.sum_squares(s, {.x = bf({8}), .sums = sums}); }},
       {"statistics: integers", [](Ops& o, Stream& s) { o.statistics(s, {.x = ids, .out = f64({kStatistics})}); }},
       {"statistics: another number of bins",
@@ -331,75 +356,4 @@ TEST_CASE("attention reads tables of documents only on a GPU that may use cuDNN,
   CHECK(planned(AttentionKind::kNative, run) == 0);
   CHECK(planned(AttentionKind::kAuto, {.tokens = 16384, .max_length = 2000, .compute = kF32}) == 0);
   CHECK(planned(AttentionKind::kAuto, {}) == 0);
-}
-
-TEST_CASE("a timeline has each call between its begin and end, with its work, while it watches") {
-  TestBackend cpu;
-  const HostTensor a = f32({3, 4}), b = f32({4, 5}), c = f32({3, 5});
-  const HostTensor qkv = f32({10, 16}), cu(kI32, {2}, {0, 10}), out = f32({10, 8}), lse = f32({2, 10});
-  Timeline timeline(*under_test().backend.device);
-  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
-  const double before = now_seconds();
-  {
-    const Observation watched(*under_test().backend.device, timeline);
-    cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c, .label = "first"});
-    cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c, .write = Write::kAccumulate, .label = "first"});
-    cpu.ops().fill(*cpu.stream, {.x = c, .value = 1});
-    cpu.ops().attention(*cpu.stream, {qkv, cu, out, lse, kHeads, 1.0f, 10});
-    under_test().backend.device->copy_to_device(*cpu.stream, a.view().data(), b.view().flat(0, 12));
-  }
-  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
-
-  const std::vector<Timeline::Entry> entries = timeline.entries();
-  REQUIRE(entries.size() == 5);
-  double last = 0;
-  for (const Timeline::Entry& entry : entries) {
-    CHECK(last <= entry.begin);
-    CHECK(entry.begin <= entry.end);
-    // The CPU works while the host waits, so the host's times enclose its own, whatever else the machine does.
-    CHECK(entry.host_begin <= entry.begin);
-    CHECK(before + entry.end <= timeline.start() + entry.host_end);
-    last = entry.end;
-  }
-  CHECK(entries[0].text == "gemm first a F32 (3, 4), b F32 (4, 5) -> c F32 (3, 5)");
-  CHECK(entries[1].text == "gemm first a F32 (3, 4), b F32 (4, 5) -> c += F32 (3, 5)");
-  CHECK(entries[4].kind == CallKind::kCopy);
-  CHECK(entries[4].text == "copy to device -> tensor F32 (12)");
-
-  Profile profile = profile_of(entries);
-  REQUIRE(profile.size() == 4);
-  const ProfileEntry& gemm = profile.at("gemm first");
-  CHECK(gemm.calls == 2);
-  CHECK(gemm.flops == 2 * (2 * 3 * 4 * 5));
-  CHECK(gemm.bytes == 4 * (2 * (12 + 20) + 15 + 2 * 15));  // the second one reads what it adds to
-  CHECK(gemm.seconds == Approx(entries[0].end - entries[0].begin + entries[1].end - entries[1].begin));
-  CHECK(profile.at("fill").calls == 1);
-  CHECK(profile.at("attention").flops == 4 * 55 * 2 * 4);  // 55 pairs of query and key, 2 heads of 4
-}
-
-TEST_CASE("observers see events, waits and the host's waiting, on the stream they are of") {
-  struct Notes : Observer {
-    void begin(Stream& stream, const Call& call) override { text += str(" ", stream.name(), ":", call.name, "("); }
-    void end(Stream&, const Call&) override { text += ")"; }
-    void recorded(Stream& stream, const Event&) override { text += str(" ", stream.name(), ":record"); }
-    void waited(Stream& stream, const Event&) override { text += str(" ", stream.name(), ":wait"); }
-    void synchronized(Stream& stream) override { text += str(" ", stream.name(), ":sync"); }
-    std::string text;
-  } notes;
-  TestBackend cpu;
-  Device& device = *under_test().backend.device;
-  const auto copies = device.make_stream({.name = "copies"}), compute = device.make_stream({.name = "compute"});
-  const auto event = device.make_event();
-  const HostTensor x = f32({4});
-  {
-    const Observation watched(device, notes);
-    CHECK(device.shows_operations());
-    cpu.ops().fill(*copies, {.x = x, .value = 1});
-    copies->record(*event);
-    compute->wait(*event);
-    compute->synchronize();
-  }
-  CHECK_FALSE(device.shows_operations());
-  compute->synchronize();
-  CHECK(notes.text == " copies:fill() copies:record compute:wait compute:sync");
 }

@@ -272,6 +272,22 @@ TEST_CASE("every operation once, finite", "[.][contact]") {
                          .eps = 1e-8});
   check_finite("adamw", master);
   check_finite("adamw's rounded weights", table);
+  const HostTensor direction(kBF16, table.shape()), norm(kF64, {1});
+  ops().muon_momentum(stream(), {.grad = dtable.view().flat(),
+                                 .momentum = m,
+                                 .direction = direction.view().flat(),
+                                 .control = control,
+                                 .mu = 0.95});
+  check_finite("muon_momentum", direction);
+  ops().normalize(stream(), {.x = direction, .norm = norm});
+  check_finite("normalize", direction);
+  ops().muon_update(stream(), {.direction = direction.view().flat(),
+                               .master = master,
+                               .weights = table.view().flat(),
+                               .control = control,
+                               .rate = 1e-3,
+                               .decay = 1e-4});
+  check_finite("muon_update", master);
 }
 
 TEST_CASE("differences are measured on the device as on the host", "[.][contact]") {

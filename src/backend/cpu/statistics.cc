@@ -1,5 +1,5 @@
-// Sums over whole tensors. The number of elements fixes the partition, and the parts are added in order in f64, so the
-// result does not depend on the threads.
+// Sums over whole tensors, and Normalize. The number of elements fixes the partition, and the parts are added in order
+// in f64, so the result does not depend on the threads.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -34,13 +34,24 @@ void reduce_in_order(int64_t count, const Part& part, const Merge& merge) {
   for (int64_t p = 0; p < parts; ++p) merge(results[p]);
 }
 
-double sum_of_squares(const float* x, int64_t count) {
+template <class T>
+double sum_of_squares(const T* x, int64_t count) {
+  const auto piece = [](const T* from, int64_t length) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < length; ++i) {
+      const double v = to_float(from[i]);  // in f32 the square of a large gradient would overflow
+      sum += v * v;
+    }
+    return sum;
+  };
+  const auto part = [=](int64_t begin, int64_t end) {
+    double sum = 0;
+    for (int64_t at = begin; at < end; at += kMinPart) sum += piece(x + at, std::min(kMinPart, end - at));
+    return sum;
+  };
   double total = 0;
-#pragma omp simd reduction(+ : total)
-  for (int64_t i = 0; i < count; ++i) {
-    const double v = x[i];  // in f32 the square of a large gradient would overflow
-    total += v * v;
-  }
+  reduce_in_order<double>(count, part, [&](double sum) { total += sum; });
   return total;
 }
 
@@ -123,15 +134,20 @@ uint64_t checksum_of(const Bits* x, int64_t first, int64_t count) {
 }  // namespace
 
 void CpuOps::do_sum_squares(Stream&, const SumSquares& args) {
-  const auto* x = args.x.as<float>();
-  double total = 0;
-  const auto part = [=](int64_t begin, int64_t end) {
-    double sum = 0;
-    for (int64_t at = begin; at < end; at += kMinPart) sum += sum_of_squares(x + at, std::min(kMinPart, end - at));
-    return sum;
-  };
-  reduce_in_order<double>(args.x.count(), part, [&](double sum) { total += sum; });
-  args.sums.as<double>()[kSumSquaredGradients] += total;
+  args.sums.as<double>()[kSumSquaredGradients] += sum_of_squares(args.x.as<float>(), args.x.count());
+}
+
+void CpuOps::do_normalize(Stream&, const Normalize& args) {
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    T* x = args.x.as<T>();
+    const double norm = std::sqrt(sum_of_squares(x, args.x.count()));
+    *args.norm.as<double>() = norm;
+    const float factor = normalizing_factor(norm, args.margin);
+    parallel_blocks(args.x.count(), [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) x[i] = from_float<T>(factor * to_float(x[i]));
+    });
+  });
 }
 
 void CpuOps::do_statistics(Stream&, const Statistics& args) {
