@@ -16,6 +16,12 @@ inline const std::vector<std::string>& enum_names(MomentType) {
   return names;
 }
 
+enum class NewtonSchulzCoefficients { kJordan, kPolarExpress };
+inline const std::vector<std::string>& enum_names(NewtonSchulzCoefficients) {
+  static const std::vector<std::string> names = {"jordan", "polar_express"};
+  return names;
+}
+
 struct OptimizerOptions {
   std::string name = "adamw";
   double lr = 3e-4;
