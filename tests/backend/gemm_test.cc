@@ -16,7 +16,7 @@ struct Sizes {
 };
 const std::vector<Sizes> kSizes = {{1, 1, 1},     {1, 29, 3},      {37, 1, 5},    {37, 29, 6},
                                    {16, 64, 128}, {65, 33, 17},    {70, 96, 64},  {13, 11, 2101},
-                                   {5, 40, 4100}, {129, 257, 100}, {270, 9, 2000}};
+                                   {5, 40, 4100}, {129, 257, 100}, {1030, 3, 2000}};
 
 // As in generation, where few rows have their own code: sizes around vectors of 4 to 32 terms and blocks of
 // results.

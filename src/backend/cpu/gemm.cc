@@ -27,6 +27,7 @@ using dnnl::memory;
 
 constexpr size_t kMaxKernels = 1024;  // a model has a few dozen shapes; beyond this the map is cleared
 constexpr int64_t kMaxTerms = 1984;   // longest sum over rows of A that no kernel splits among threads
+constexpr int64_t kStripRows = 1024;  // shorter ones pack the other operand more often
 constexpr int64_t kTileRows = 256, kTileColumns = 512, kTileTerms = 1024;
 
 // The operands that are added to the GEMM's result.
@@ -200,8 +201,8 @@ struct GemmEngine::State {
   bool try_strips(const Call& call, AddedOperand added) {
     if (call.c.dtype == DType::kF32 || added != AddedOperand::kNothing) return false;
     const int64_t columns = call.c.columns;
-    for (int64_t row = 0; row < call.c.rows; row += kTileRows) {
-      const int64_t rows = std::min(kTileRows, call.c.rows - row);
+    for (int64_t row = 0; row < call.c.rows; row += kStripRows) {
+      const int64_t rows = std::min(kStripRows, call.c.rows - row);
       strip.resize(static_cast<size_t>(rows * columns));
       const MatrixView sums(Tensor(strip.data(), DType::kF32, {rows, columns}));
       Call wide = call;
