@@ -159,22 +159,62 @@ double share_of_run(const TrainingLength& length, const TrainingOptions& trainin
   return NAN;
 }
 
+void check_cycles(const ScheduleOptions& schedule, FieldChecks& checks) {
+  const bool restarts = schedule.decay_type == DecayType::kRestarts;
+  const std::string length = print_training_length(schedule.cycle_length);
+  checks.require(restarts || schedule.cycle_length == TrainingLength::none(), "lr_scheduler.cycle_length", length,
+                 str("is for lr_scheduler.decay_type: restarts, and that is ", enum_name(schedule.decay_type)));
+  checks.require(!restarts || schedule.cycle_length.value > 0, "lr_scheduler.cycle_length", length,
+                 "must be above 0 for lr_scheduler.decay_type: restarts", "for example 10000 steps, 10B tokens or 10%");
+  const double growth = schedule.cycle_length_factor, gain = schedule.cycle_peak_factor;
+  checks.require(growth >= 1 && std::isfinite(growth), "lr_scheduler.cycle_length_factor", print_number(growth),
+                 "must be at least 1");
+  checks.require(gain > 0 && gain <= 1, "lr_scheduler.cycle_peak_factor", print_number(gain),
+                 "must be above 0 and at most 1");
+}
+
+// The tail begins after the warm-up, and before the end of the run.
+void check_tail(const ScheduleOptions& schedule, double warmup_share, const TrainingOptions& training,
+                FieldChecks& checks) {
+  const std::string warmup = str("lr_scheduler.warmup (", print_training_length(schedule.warmup), ")");
+  const double start = share_of_run(schedule.decay_start, training);
+  const std::string shown = str("'", print_training_length(schedule.decay_start), "'");
+  if (schedule.decay_start != TrainingLength::none()) {
+    checks.require(!(start < warmup_share), "lr_scheduler.decay_start", shown, "is before the end of " + warmup);
+    checks.require(!(start >= 1), "lr_scheduler.decay_start", shown,
+                   str("leaves no steps for the tail: it is at ", significant(start * 100, 4), "% of the run"));
+  } else if (schedule.decay_type == DecayType::kWsd) {
+    checks.require(warmup_share + schedule.decay_ratio <= 1, "lr_scheduler.decay_ratio",
+                   print_number(schedule.decay_ratio), str("and ", warmup, " together exceed the run"));
+  }
+}
+
 void check_schedule(const ScheduleOptions& schedule, const TrainingOptions& training, FieldChecks& checks) {
-  const std::string warmup = str("'", print_training_length(schedule.warmup), "'");
-  const bool unit_ok =
-      checks.require(schedule.warmup.unit != Unit::kSeconds, "lr_scheduler.warmup", warmup,
-                     "must be in steps or tokens, or a share of the run", "for example 2000 steps, 1B tokens or 5%");
+  const auto check_unit = [&](const char* key, const TrainingLength& length, const char* example) {
+    checks.require(length.unit != Unit::kSeconds, key, str("'", print_training_length(length), "'"),
+                   "must be in steps or tokens, or a share of the run", example);
+  };
+  check_unit("lr_scheduler.warmup", schedule.warmup, "for example 2000 steps, 1B tokens or 5%");
+  check_unit("lr_scheduler.decay_start", schedule.decay_start, "for example 90000 steps, 900B tokens or 90%");
+  check_unit("lr_scheduler.cycle_length", schedule.cycle_length, "for example 10000 steps, 10B tokens or 10%");
   const bool ratio_ok = checks.fraction("lr_scheduler.decay_ratio", schedule.decay_ratio);
   checks.fraction("lr_scheduler.min_lr_factor", schedule.min_lr_factor);
+  checks.require(
+      schedule.has_tail() || schedule.decay_type == DecayType::kConstant || schedule.decay_shape == DecayShape::kLinear,
+      "lr_scheduler.decay_shape", enum_name(schedule.decay_shape),
+      str("is the shape of a tail, which lr_scheduler.decay_type: ", enum_name(schedule.decay_type),
+          " has only with lr_scheduler.decay_start"),
+      "give lr_scheduler.decay_start, or leave decay_shape out");
+  checks.require(!schedule.has_tail() || schedule.decay_shape != DecayShape::kExponential || schedule.min_lr_factor > 0,
+                 "lr_scheduler.min_lr_factor", print_number(schedule.min_lr_factor),
+                 "must be above 0 for lr_scheduler.decay_shape: exponential, which never reaches 0");
+  check_cycles(schedule, checks);
   const double share = share_of_run(schedule.warmup, training);
-  if (!unit_ok || !ratio_ok || std::isnan(share)) return;
-  const bool fits = checks.require(share >= 0 && share <= 1, "lr_scheduler.warmup", warmup,
+  if (!ratio_ok || std::isnan(share)) return;
+  const bool fits = checks.require(share >= 0 && share <= 1, "lr_scheduler.warmup",
+                                   str("'", print_training_length(schedule.warmup), "'"),
                                    str("is longer than the run (", significant(share * 100, 4), "% of it)"));
-  if (fits && schedule.decay_type == DecayType::kWsd) {
-    checks.require(
-        share + schedule.decay_ratio <= 1, "lr_scheduler.decay_ratio", print_number(schedule.decay_ratio),
-        str("and lr_scheduler.warmup (", print_training_length(schedule.warmup), ") together exceed the run"));
-  }
+  if (fits) check_tail(schedule, share, training, checks);
 }
 
 void check_parallelism(const ParallelismOptions& parallelism, const ModelConfig& model, FieldChecks& checks) {

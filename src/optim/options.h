@@ -51,17 +51,30 @@ struct OptimizerOptions {
   }
 };
 
-enum class DecayType { kCosine, kLinear, kWsd };
+enum class DecayType { kConstant, kWsd, kCosine, kLinear, kInverseSqrt, kRestarts };
 inline const std::vector<std::string>& enum_names(DecayType) {
-  static const std::vector<std::string> names = {"cosine", "linear", "wsd"};
+  static const std::vector<std::string> names = {"constant", "wsd", "cosine", "linear", "inverse_sqrt", "restarts"};
+  return names;
+}
+
+enum class DecayShape { kLinear, kSqrt, kCosine, kExponential };
+inline const std::vector<std::string>& enum_names(DecayShape) {
+  static const std::vector<std::string> names = {"linear", "sqrt", "cosine", "exponential"};
   return names;
 }
 
 struct ScheduleOptions {
   TrainingLength warmup = TrainingLength::fraction(0.01);
   DecayType decay_type = DecayType::kCosine;
+  TrainingLength decay_start;
   double decay_ratio = 0.1;
+  DecayShape decay_shape = DecayShape::kLinear;
   double min_lr_factor = 0.1;
+  TrainingLength cycle_length;
+  double cycle_length_factor = 1;
+  double cycle_peak_factor = 1;
+
+  bool has_tail() const { return decay_type == DecayType::kWsd || decay_start != TrainingLength::none(); }
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -69,10 +82,25 @@ struct ScheduleOptions {
       "linear warm-up from 0: steps (2000), tokens (1B tokens) or a share of the run (1%); too short a warm-up makes "
       "early updates unstable");
     v("decay_type", decay_type,
-      "cosine or linear: decay from warm-up to the end; wsd: constant, then linear, so that a run can be extended "
-      "before its decay");
-    v("decay_ratio", decay_ratio, "wsd: share of the run that decays");
-    v("min_lr_factor", min_lr_factor, "final learning rate divided by the peak one; 0 decays to nothing");
+      "after the warm-up: constant; wsd: constant, then a tail, so that a run can be extended before it; cosine, "
+      "linear, inverse_sqrt; restarts: cosine cycles");
+    v("decay_start", decay_start,
+      "step, tokens or share of the run at which a tail begins, after any decay_type; none: only wsd has one; a later "
+      "start trains longer at the full rate");
+    v("decay_ratio", decay_ratio,
+      "wsd without decay_start: share of the run that its tail takes; 10 to 20 % are usual, far less leaves loss on the "
+      "table");
+    v("decay_shape", decay_shape,
+      "shape of the tail; sqrt (1 - sqrt p) falls fastest at first, and ends lower than linear in published tests; "
+      "exponential needs min_lr_factor above 0");
+    v("min_lr_factor", min_lr_factor, "final and lowest learning rate divided by the peak one; 0 decays to nothing");
+    v("cycle_length", cycle_length,
+      "restarts: length of the first cycle, in steps, tokens or as a share of the run; shorter cycles restart more "
+      "often");
+    v("cycle_length_factor", cycle_length_factor,
+      "restarts: length of a cycle divided by that of the one before; 2 doubles each");
+    v("cycle_peak_factor", cycle_peak_factor,
+      "restarts: peak of a cycle divided by that of the one before; below 1, restarts disturb less");
   }
 };
 

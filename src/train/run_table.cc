@@ -6,17 +6,32 @@
 
 namespace tokamak {
 
-RunTable::RunTable(std::vector<RunStage> stages, const Schedule& schedule)
-    : stages_(std::move(stages)), schedule_(schedule) {
-  TOKAMAK_CHECK(!stages_.empty(), "a run without a stage");
+namespace {
+
+std::vector<RunStage> not_empty(std::vector<RunStage> stages) {
+  TOKAMAK_CHECK(!stages.empty(), "a run without a stage");
+  return stages;
 }
+
+}  // namespace
+
+RunTable::RunTable(std::vector<RunStage> stages, const ScheduleOptions& schedule, double peak_lr)
+    : stages_(not_empty(std::move(stages))),
+      schedule_(schedule, peak_lr,
+                {.total = total_steps(), .tokens_after = [this](int64_t step) { return tokens_after(step); }}) {}
 
 RunTable::RunTable(const RunConfig& config, const GlobalBatch& batch)
     : RunTable({{.until_step = batch.total_steps, .length = batch.length, .sequences = batch.sequences_per_step}},
-               Schedule(config.lr_scheduler, config.optimizer.lr, batch.total_steps, batch.tokens_per_step())) {}
+               config.lr_scheduler, config.optimizer.lr) {}
 
 RunTable::Row RunTable::at(int64_t step) const {
-  Row row{.lr = schedule_.at(step)};
+  Row row = without_lr(step);
+  row.lr = schedule_.at(step, row.tokens + row.stage->tokens_per_step());
+  return row;
+}
+
+RunTable::Row RunTable::without_lr(int64_t step) const {
+  Row row;
   int64_t first = 1;
   for (const RunStage& stage : stages_) {
     row.stage = &stage;

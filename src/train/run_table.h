@@ -22,9 +22,8 @@ struct RunStage {
 
 class RunTable {
  public:
-  // At least one stage, in the order of their steps. `schedule` covers all of them.
-  RunTable(std::vector<RunStage> stages, const Schedule& schedule);
-  // Error(kConfig) as Schedule.
+  // At least one stage, in the order of their steps. The schedule covers all of them. Error(kConfig) as Schedule.
+  RunTable(std::vector<RunStage> stages, const ScheduleOptions& schedule, double peak_lr);
   RunTable(const RunConfig& config, const GlobalBatch& batch);
 
   struct Row {
@@ -34,10 +33,13 @@ class RunTable {
     const RunStage* stage = nullptr;  // of this table
   };
   Row at(int64_t step) const;  // 1, 2, ...; steps after the last one are of the last stage
-  int64_t tokens_after(int64_t step) const { return at(step + 1).tokens; }
+  int64_t tokens_after(int64_t step) const { return without_lr(step + 1).tokens; }
   int64_t total_steps() const { return stages_.back().until_step; }
+  const Schedule& schedule() const { return schedule_; }
 
  private:
+  Row without_lr(int64_t step) const;
+
   std::vector<RunStage> stages_;
   Schedule schedule_;
 };

@@ -58,6 +58,23 @@ TEST_CASE("each value has its range") {
       {"optimizer.eps=0", "key 'optimizer.eps' (value 0) must be a positive number"},
       {"optimizer.weight_decay=-1", "key 'optimizer.weight_decay' (value -1) must be 0 or"},
       {"lr_scheduler.warmup=10min", "key 'lr_scheduler.warmup' (value '10min') must be in steps or tokens"},
+      {"lr_scheduler.decay_start=10min", "key 'lr_scheduler.decay_start' (value '10min') must be in steps or tokens"},
+      {"lr_scheduler={decay_type: restarts, cycle_length: 10min}",
+       "key 'lr_scheduler.cycle_length' (value '10min') must be in steps or tokens"},
+      {"lr_scheduler={decay_type: restarts, cycle_length: none}",
+       "key 'lr_scheduler.cycle_length' (value none) must be above 0"},
+      {"lr_scheduler.cycle_length=10",
+       "key 'lr_scheduler.cycle_length' (value 10 steps) is for lr_scheduler.decay_type: "
+       "restarts, and that is cosine"},
+      {"lr_scheduler.cycle_length_factor=0.5", "key 'lr_scheduler.cycle_length_factor' (value 0.5) must be at least 1"},
+      {"lr_scheduler.cycle_peak_factor=0", "key 'lr_scheduler.cycle_peak_factor' (value 0) must be above 0"},
+      {"lr_scheduler.cycle_peak_factor=1.1",
+       "key 'lr_scheduler.cycle_peak_factor' (value 1.1) must be above 0 and at most 1"},
+      {"lr_scheduler.decay_shape=sqrt",
+       "key 'lr_scheduler.decay_shape' (value sqrt) is the shape of a tail, which lr_scheduler.decay_type: cosine has "
+       "only with lr_scheduler.decay_start"},
+      {"lr_scheduler={decay_type: wsd, decay_shape: exponential, min_lr_factor: 0}",
+       "key 'lr_scheduler.min_lr_factor' (value 0) must be above 0 for lr_scheduler.decay_shape: exponential"},
       {"lr_scheduler.decay_ratio=1.1", "key 'lr_scheduler.decay_ratio' (value 1.1) must be from 0 to 1"},
       {"lr_scheduler.min_lr_factor=-5%", "key 'lr_scheduler.min_lr_factor' (value -0.05) must be from 0 to 1"},
       {"parallelism.zero_stage=0", "key 'parallelism.zero_stage' (value 0) must be from 1 to 3"},
@@ -188,6 +205,30 @@ TEST_CASE("warm-up and decay must fit into the run, in any unit") {
   const std::vector<std::string> wsd = {"lr_scheduler.decay_type=wsd", "lr_scheduler.decay_ratio=0.6"};
   CHECK_THAT(error_of(kSample, {wsd[0], wsd[1], "lr_scheduler.warmup=41%"}), Contains("together exceed the run"));
   CHECK_NOTHROW(parse_config(kSample, "c", {wsd[0], wsd[1], "lr_scheduler.warmup=39%"}));
+  const std::string start = "lr_scheduler.decay_start=";
+  for (const char* early : {"40", "40960 tokens", "40%"}) {
+    CHECK_THAT(
+        error_of(kSample, {start + early, "lr_scheduler.warmup=41"}),
+        Contains("key 'lr_scheduler.decay_start'") && Contains("is before the end of lr_scheduler.warmup (41 steps)"));
+    CHECK_NOTHROW(parse_config(kSample, "c", {start + early, "lr_scheduler.warmup=40"}));
+  }
+  for (const char* late : {"100", "102400 tokens", "100%"}) {
+    CHECK_THAT(error_of(kSample, {start + late}), Contains("leaves no steps for the tail: it is at 100% of the run"));
+  }
+  CHECK_NOTHROW(parse_config(kSample, "c", {wsd[0], wsd[1], start + "99", "lr_scheduler.warmup=99"}));
+}
+
+TEST_CASE("a constant run may name the shape of a tail that comes later, and every other one needs the tail") {
+  for (const char* type : {"cosine", "linear", "inverse_sqrt", "constant", "wsd"}) {
+    const std::vector<std::string> shaped = {str("lr_scheduler.decay_type=", type), "lr_scheduler.decay_shape=cosine"};
+    if (type == std::string("constant") || type == std::string("wsd")) {
+      CHECK_NOTHROW(parse_config(kSample, "c", shaped));
+    } else {
+      CHECK_THAT(error_of(kSample, shaped),
+                 Contains("'lr_scheduler.decay_shape' (value cosine) is the shape of a tail"));
+    }
+    CHECK_NOTHROW(parse_config(kSample, "c", {shaped[0], shaped[1], "lr_scheduler.decay_start=90%"}));
+  }
 }
 
 TEST_CASE("each rope_type has its keys, and no other's") {
