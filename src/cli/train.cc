@@ -7,6 +7,8 @@
 #include "base/process.h"
 #include "base/strings.h"
 #include "cli/command.h"
+#include "cli/decay_run.h"
+#include "cli/option_values.h"
 #include "cli/progress.h"
 #include "cli/run_context.h"
 #include "cli/version.h"
@@ -40,6 +42,13 @@ class TrainCommand : public Command {
     parser->add_flag("--config-reference", print_reference_, "print docs/config.md, and stop");
     parser->add_option("--stop-at-step", stop_at_step_, "save and exit 75 after this step, as on SIGTERM; 0: never")
         ->capture_default_str();
+    decay_from_ = parser->add_option("--decay-from", decay_.from,
+                                     "checkpoint of a run with a constant learning rate; a new run, "
+                                     "run.output_dir-decay-STEP, decays from there");
+    add_quantity(parser, "--decay", decay_.length, parse_training_length,
+                 "length of that decay: steps, tokens, or a share of the steps before it")
+        ->default_str(print_training_length(decay_.length))
+        ->needs(decay_from_);
     parser->footer(
         "Exit codes: 0 done, 2 config, 3 data, 4 checkpoint, 5 device missing or too small, 6 communication, 7 "
         "numerics,\n"
@@ -47,7 +56,8 @@ class TrainCommand : public Command {
         "resume.\n\n"
         "  tokamak train configs/quickstart.yaml\n"
         "  mpirun -n 4 tokamak train configs/llama-125m.yaml optimizer.lr=3e-4\n"
-        "  srun -N2 --ntasks-per-node=8 tokamak train configs/llama-1b.yaml");
+        "  srun -N2 --ntasks-per-node=8 tokamak train configs/llama-1b.yaml\n"
+        "  tokamak train mine.yaml --decay-from runs/mine/checkpoints/step-00010000 --decay 10%");
   }
 
   int run() override {
@@ -57,11 +67,11 @@ class TrainCommand : public Command {
     }
     if (path_.empty()) fail(Kind::kConfig, "train: no config file given", "tokamak train CONFIG.yaml [KEY=VALUE ...]");
     if (print_config_) {
-      std::cout << tokamak::print_config(load_config(path_, overrides_), Help::kTrailing);
+      std::cout << tokamak::print_config(load(), Help::kTrailing);
       return 0;
     }
     if (!print_value_.empty()) {
-      std::cout << tokamak::print_value(load_config(path_, overrides_), print_value_) << "\n";
+      std::cout << tokamak::print_value(load(), print_value_) << "\n";
       return 0;
     }
     StopSignal stop;  // made before the ranks meet, so that a signal is not lost meanwhile
@@ -69,6 +79,10 @@ class TrainCommand : public Command {
   }
 
  private:
+  RunConfig load() const {
+    return decay_from_->count() == 0 ? load_config(path_, overrides_) : load_decay_run(path_, overrides_, decay_);
+  }
+
   int train(World& world, StopSignal& stop) {
     StartupClock startup(process_age());
     startup.done("world");
@@ -76,7 +90,7 @@ class TrainCommand : public Command {
     RunConfig config;
     GlobalBatch batch;
     collectively(world.comm(), [&] {
-      config = load_config(path_, overrides_);
+      config = load();
       watchdog.configure(
           {.limits = config.resilience, .directory = config.run.output_dir, .interval = config.metrics.log_interval});
     });
@@ -189,6 +203,8 @@ class TrainCommand : public Command {
   std::string print_value_;
   bool print_reference_ = false;
   int64_t stop_at_step_ = 0;
+  CLI::Option* decay_from_ = nullptr;  // given for a run that decays
+  DecayOptions decay_;
 };
 
 }  // namespace
