@@ -229,6 +229,8 @@ TEST_CASE("a constant run may name the shape of a tail that comes later, and eve
     }
     CHECK_NOTHROW(parse_config(kSample, "c", {shaped[0], shaped[1], "lr_scheduler.decay_start=90%"}));
   }
+  CHECK_NOTHROW(
+      parse_config(kSample, "c", {"lr_scheduler={decay_type: constant, decay_shape: exponential, min_lr_factor: 0}"}));
 }
 
 TEST_CASE("each rope_type has its keys, and no other's") {
