@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "checkpoint/lock.h"
 #include "cli/command.h"
+#include "cli/report_page.h"
 #include "cli/version.h"
 #include "config/load.h"
 #include "config/options_tree.h"
@@ -141,7 +142,10 @@ class ReportCommand : public Command {
         fail(Kind::kConfig, str("report: the run ", directory, " is given twice"), "give each run once");
       }
     }
-    if (!output_.empty()) return write_page();
+    if (!output_.empty()) {
+      write_report_page(directories_, output_);
+      return 0;
+    }
     std::vector<RunReport> reports;
     for (const std::string& directory : directories_) {
       reports.push_back(read_report(directory, is_locked(run_files::at(directory, run_files::kCheckpoints))));
@@ -151,27 +155,6 @@ class ReportCommand : public Command {
   }
 
  private:
-  int write_page() const {
-    const int64_t count = std::ssize(directories_);
-    PageLimits limits;
-    limits.points = std::clamp(kPointsOfAllRuns / count, kFewestPoints, limits.points);
-    limits.cells /= count;
-    std::vector<PageRun> runs;
-    std::vector<std::string> names;  // run.name of each config
-    for (const std::string& directory : directories_) {
-      runs.push_back(read_page_run(directory, limits, is_locked(run_files::at(directory, run_files::kCheckpoints))));
-      read_config(directory, runs.back());
-      names.push_back(runs.back().name);
-    }
-    const bool have_names = std::find(names.begin(), names.end(), "") == names.end();
-    if (!have_names || !all_differ(names)) names = names_of(directories_);
-    for (size_t i = 0; i < runs.size(); ++i) runs[i].name = names[i];
-    const std::string page = page_of(runs, program_name());
-    write_text_atomically(output_, page, Kind::kConfig);
-    std::printf("%s: %s\n", output_.c_str(), human_bytes(page.size()).c_str());
-    return 0;
-  }
-
   std::vector<std::string> directories_, compared_;
   std::string output_;
   bool text_ = false;
@@ -179,6 +162,26 @@ class ReportCommand : public Command {
 };
 
 }  // namespace
+
+void write_report_page(const std::vector<std::string>& directories, const std::string& output) {
+  const int64_t count = std::ssize(directories);
+  PageLimits limits;
+  limits.points = std::clamp(kPointsOfAllRuns / count, kFewestPoints, limits.points);
+  limits.cells /= count;
+  std::vector<PageRun> runs;
+  std::vector<std::string> names;  // run.name of each config
+  for (const std::string& directory : directories) {
+    runs.push_back(read_page_run(directory, limits, is_locked(run_files::at(directory, run_files::kCheckpoints))));
+    read_config(directory, runs.back());
+    names.push_back(runs.back().name);
+  }
+  const bool have_names = std::find(names.begin(), names.end(), "") == names.end();
+  if (!have_names || !all_differ(names)) names = names_of(directories);
+  for (size_t i = 0; i < runs.size(); ++i) runs[i].name = names[i];
+  const std::string page = page_of(runs, program_name());
+  write_text_atomically(output, page, Kind::kConfig);
+  std::printf("%s: %s\n", output.c_str(), human_bytes(page.size()).c_str());
+}
 
 void add_report(CLI::App& root, Commands& commands) {
   add_command<ReportCommand>(root, commands, "report",
