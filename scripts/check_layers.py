@@ -43,7 +43,8 @@ BELOW = {
     "config": ["train"],
     "eval": ["train"],
     "interop": ["config", "tokenizer"],
-    "cli": ["interop", "eval", "data/prepare", "bench", "doctor", "watch"],
+    "sweep": ["config", "report"],
+    "cli": ["interop", "eval", "data/prepare", "bench", "doctor", "watch", "sweep"],
     "main": ["cli"],
     "cuda": ["backend", "comm"],
 }
@@ -63,7 +64,7 @@ LIBRARIES = [
     (r"omp\.h", "OpenMP's runtime", ["src/base/parallel_for.*", "src/backend/cpu/*"]),
     (r"CLI/", "CLI11", ["src/cli/*", "src/main.cc"]),
     (r"nlohmann/", "nlohmann-json", ["src/formats/*", "src/checkpoint/*", "src/doctor/*", "src/monitor/*", "src/infer/*",
-                                    "src/interop/*", "src/report/*", "src/cli/*", "data/*",
+                                    "src/interop/*", "src/report/*", "src/sweep/*", "src/cli/*", "data/*",
                                     "tokenizer/train_bytes/*"]),
     (r"pcre2", "PCRE2", ["tokenizer/scan/*"]),
     (r"z(std|lib)\.h", "zlib and zstd", ["src/formats/*"]),

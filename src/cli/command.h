@@ -44,5 +44,6 @@ void add_bench(CLI::App& root, Commands& commands);
 void add_bench_tokenizer(CLI::App& bench, Commands& commands);  // nested in `bench`
 void add_report(CLI::App& root, Commands& commands);
 void add_watch(CLI::App& root, Commands& commands);
+void add_sweep(CLI::App& root, Commands& commands);
 
 }  // namespace tokamak::cli
