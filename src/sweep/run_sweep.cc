@@ -47,7 +47,10 @@ class Sweep {
   Sweep(const SweepPlan& plan, const SweepOptions& options)
       : plan_(plan), options_(options), rows_(refresh_table(plan.directory)), slots_(options.parallel) {
     for (const SweepRun& run : plan.runs) {
-      if (row_of(rows_, run.row.id).is_over()) continue;
+      const SweepRow& row = row_of(rows_, run.row.id);
+      // Whoever removes the directory of a diverged run wants it tried again; a result outlives its directory.
+      const bool is_removed = !is_directory(run_directory(plan.directory, row.id));
+      if (row.is_over() && !(row.status == SweepStatus::kDiverged && is_removed)) continue;
       waiting_.push_back(&run);
       flops_left_ += run.flops;
     }

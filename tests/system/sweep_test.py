@@ -3,6 +3,7 @@ numbers of the runs' own records. Runs that diverge or fail are rows and not the
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -122,13 +123,17 @@ def stopped_and_resumed(place):
 
 def diverged_and_failed(place):
     """A learning rate of 1e9 makes a diverged row, a launcher that is not there makes failed ones with their reason;
-    the other runs go on. A failure is the exit code, and is tried again."""
+    the other runs go on. A failure is the exit code, and is tried again. So is a diverged run without its directory."""
     name = "bad"
     said = sweep(place, name, "optimizer.lr=1e9,1e-3", "resilience.max_bad_steps=3", "training.max_steps=30")
     status = {row["overrides"]["optimizer.lr"]: row["status"] for row in rows_of(place, name)}
     assert list(status.values()) == ["diverged", "done"], (status, said)
     said = sweep(place, name, "optimizer.lr=1e9,1e-3", "resilience.max_bad_steps=3", "training.max_steps=30")
     assert "2 run(s), 2 of them over" in said, said
+    (diverged,) = [row["id"] for row in rows_of(place, name) if row["status"] == "diverged"]
+    shutil.rmtree(f"{directory(place, name)}/runs/{diverged}")
+    said = sweep(place, name, "optimizer.lr=1e9,1e-3", "resilience.max_bad_steps=3", "training.max_steps=30")
+    assert "2 run(s), 1 of them over" in said and f"{diverged}: diverged" in said, said
 
     said = sweep(place, "missing", "optimizer.lr=1e-3,2e-3", "--launch", "/no/launcher -n 2", expect=127)
     for row in rows_of(place, "missing"):
