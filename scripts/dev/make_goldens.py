@@ -94,6 +94,12 @@ FREQUENCIES = [
 ]
 
 
+# (A, B), adjust_lr_fn, nesterov, weight decay
+MUON = {"steps": 60, "lr": 0.02, "momentum": 0.95,
+        "cases": [((12, 20), "match_rms_adamw", True, 0.1), ((20, 12), "original", True, 0.1),
+                  ((7, 13), "original", False, 0.0), ((15, 15), "match_rms_adamw", False, 0.1)]}
+
+
 def rope_parameters(config):
     return {"rope_type": "default", **config.get("rope_scaling", {}), "rope_theta": config["rope_theta"]}
 
@@ -234,6 +240,27 @@ def make_frequencies(directory):
     print(f"{path.name}: {path.stat().st_size} bytes, {len(out)} tensors")
 
 
+def make_muon(directory):
+    """Weights before and after MUON["steps"] steps of torch.optim.Muon, each on stored gradients."""
+    rng = np.random.default_rng(11)
+    out, cases = {}, []
+    for i, (shape, scale, nesterov, decay) in enumerate(MUON["cases"]):
+        weight = torch.nn.Parameter(torch.tensor(rng.normal(0, 0.5, shape), dtype=torch.float32))
+        gradients = torch.tensor(rng.normal(0, 1, (MUON["steps"], *shape)), dtype=torch.float32)
+        optimizer = torch.optim.Muon([weight], lr=MUON["lr"], weight_decay=decay, momentum=MUON["momentum"],
+                                     nesterov=nesterov, ns_steps=5, adjust_lr_fn=scale)
+        out[f"{i}/start"] = weight.detach().clone()
+        out[f"{i}/gradients"] = gradients
+        for gradient in gradients:
+            weight.grad = gradient.clone()
+            optimizer.step()
+        out[f"{i}/end"] = weight.detach().clone()
+        cases.append({"shape": shape, "scale": scale, "nesterov": nesterov, "weight_decay": decay})
+    path = directory / "muon.safetensors"
+    write(path, out, {**MUON, "cases": cases, **provenance()})
+    print(f"{path.name}: {path.stat().st_size} bytes, {len(out)} tensors")
+
+
 def main():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -242,6 +269,7 @@ def main():
     for seed, name in enumerate(CASES, start=1):
         make_case(name, seed, directory)
     make_frequencies(directory)
+    make_muon(directory)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,13 @@ struct AutoLimit {
   bool operator==(const AutoLimit&) const = default;
 };
 
+// A number that the program may choose: "auto" or a number of at least 0.
+struct AutoNumber {
+  double value = -1;  // -1: auto
+  bool is_auto() const { return value < 0; }
+  bool operator==(const AutoNumber&) const = default;
+};
+
 // A problem of a field's value. The config module adds file and line; a module that checks its own options returns a
 // list of these.
 struct FieldError {

@@ -1,7 +1,6 @@
 // Loads a checkpoint on any number of ranks: intersects this run's slices with the saved ones, parameter by parameter.
 // Units and layouts may differ between the two; names and shapes may not.
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "base/bf16.h"
@@ -17,13 +16,6 @@ namespace tokamak {
 
 namespace {
 
-// An imported model has weights only: before the first step the optimizer's state is zero.
-bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind) {
-  const auto& kinds = manifest.kinds;
-  return manifest.point.state.step == 0 && kind != "master" &&
-         std::find(kinds.begin(), kinds.end(), kind) == kinds.end();
-}
-
 constexpr int64_t kPieceElements = int64_t{1} << 20;  // f32 elements in memory at a time
 
 void read_rounded(const Unit& unit, int64_t begin, const Tensor& part, const ReadParam& read) {
@@ -35,16 +27,24 @@ void read_rounded(const Unit& unit, int64_t begin, const Tensor& part, const Rea
   }
 }
 
-void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit) {
+// Whether the slice's elements of the weight come from the checkpoint; otherwise they are zero.
+bool is_read(const KindSlice& slice, size_t weight, LoadKinds kinds) {
+  return slice.has(weight) && (kinds == LoadKinds::kAll || slice.kind == "master");
+}
+
+void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit, LoadKinds kinds) {
   for (const KindSlice& slice : unit.slices) {
+    std::set<std::string> wanted;
+    for (size_t weight = 0; const FlatParam& flat : flat_params(*unit.unit)) {
+      if (is_read(slice, weight++, kinds)) wanted.insert(flat.param->name);
+    }
     const auto read = [&](const std::string& name, int64_t first, std::span<float> out) {
-      reader.read(slice.kind, name, first, out);
+      if (wanted.count(name) > 0) return reader.read(slice.kind, name, first, out);
+      std::fill(out.begin(), out.end(), 0.0f);
     };
     int64_t begin = slice.count() * place.index;
     for (const Tensor& part : slice.parts) {
-      if (starts_at_zero(reader.manifest(), slice.kind)) {
-        std::memset(part.data(), 0, part.bytes());
-      } else if (part.dtype() == DType::kF32) {
+      if (part.dtype() == DType::kF32) {
         read_flat(*unit.unit, begin, std::span(part.as<float>(), part.count()), read);
       } else {
         read_rounded(*unit.unit, begin, part, read);
@@ -56,12 +56,16 @@ void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlic
 
 // Kinds that are F32 in the checkpoint and bf16 in this run.
 std::vector<std::string> rounded_kinds(const CheckpointReader& reader, const std::vector<UnitSlices>& units) {
-  std::vector<std::string> kinds;
-  for (const KindSlice& slice : units.front().slices) {
-    if (slice.dtype() != DType::kBF16 || starts_at_zero(reader.manifest(), slice.kind)) continue;
-    if (reader.stored_dtype(slice.kind) == "F32") kinds.push_back(slice.kind);
+  std::vector<std::string> rounded;
+  for (const UnitSlices& unit : units) {
+    for (const KindSlice& slice : unit.slices) {
+      if (slice.dtype() != DType::kBF16 || std::find(rounded.begin(), rounded.end(), slice.kind) != rounded.end()) {
+        continue;
+      }
+      if (reader.stored_dtype(slice.kind) == "F32") rounded.push_back(slice.kind);
+    }
   }
-  return kinds;
+  return rounded;
 }
 
 }  // namespace
@@ -93,14 +97,33 @@ void check_same_model(const CheckpointReader& reader, const std::vector<const Un
        "Compare the section 'model' of this run with that of the checkpoint (tokamak checkpoint inspect).");
 }
 
-void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units) {
+std::string missing_state(const CheckpointReader& reader, const std::vector<UnitSlices>& units) {
+  const CheckpointManifest& manifest = reader.manifest();
+  for (const UnitSlices& unit : units) {
+    for (const KindSlice& slice : unit.slices) {
+      for (size_t weight = 0; const FlatParam& flat : flat_params(*unit.unit)) {
+        const SavedParam* saved = slice.has(weight++) ? reader.find(flat.param->name) : nullptr;
+        if (saved == nullptr || manifest.has(*saved, slice.kind)) continue;
+        const std::vector<std::string>& held = saved->kinds.empty() ? manifest.kinds : saved->kinds;
+        return str("has no '", slice.kind, "' of '", flat.param->name, "', only ", printable(join(held, ", ")));
+      }
+    }
+  }
+  return "";
+}
+
+void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units,
+          LoadKinds kinds) {
   collectively(comm, [&] {
     describe_units(units, place.count);  // the slices must cover their units
     std::vector<const Unit*> own;
     for (const UnitSlices& unit : units) own.push_back(unit.unit);
     check_same_model(reader, own);
-    for (const UnitSlices& unit : units) load_unit(reader, place, unit);
-    if (comm.rank() != 0) return;
+    // An imported model has weights only: before the first step the optimizer's state is zero.
+    const bool only_weights = reader.manifest().point.state.step == 0 && !missing_state(reader, units).empty();
+    const LoadKinds read = only_weights ? LoadKinds::kMasters : kinds;
+    for (const UnitSlices& unit : units) load_unit(reader, place, unit, read);
+    if (comm.rank() != 0 || read == LoadKinds::kMasters) return;
     const std::vector<std::string> rounded = rounded_kinds(reader, units);
     if (rounded.empty()) return;
     log::info(join(rounded, " and "), ": F32 in ", reader.directory(), ", rounded to the nearest BF16 for this run");

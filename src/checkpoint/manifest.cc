@@ -39,7 +39,8 @@ std::string name_in(const JsonValue& in, const char* what, const std::string& na
 }
 
 SavedParam parse_param(const JsonValue& json) {
-  SavedParam param{json["name"].text(), {}, json["begin"].whole()};
+  SavedParam param{json["name"].text(), {}, json["begin"].whole(), {}};
+  if (json["kinds"].present()) param.kinds = json["kinds"].texts();
   const std::string name = name_in(json, "parameter", param.name);
   int64_t elements = 1;
   for (const JsonValue& extent : json["shape"].items()) {
@@ -76,7 +77,8 @@ CheckpointManifest parse_body(const JsonValue& json) {
   manifest.incarnation = json["incarnation"].text();
   manifest.point = {.state = {.step = json["step"].whole(),
                               .tokens = json["tokens"].whole(),
-                              .next_sample = json["next_sample"].whole()},
+                              .next_sample = json["next_sample"].whole(),
+                              .optimizer_start = json["optimizer_start"].whole_or(0)},
                     .seed = json["seed"].whole(INT64_MIN),
                     .config = json["config"].text(),
                     .data = json["data"].text()};
@@ -98,11 +100,25 @@ CheckpointManifest parse_body(const JsonValue& json) {
   for (const JsonValue& unit : json["units"].items()) {
     manifest.units.push_back(parse_unit(unit, std::ssize(manifest.files)));
     for (const SavedParam& param : manifest.units.back().params) {
+      for (const std::string& kind : param.kinds) {
+        const bool known = std::find(manifest.kinds.begin(), manifest.kinds.end(), kind) != manifest.kinds.end();
+        require(unit, known, str("'", printable(param.name), "' has '", printable(kind), "', the checkpoint has not"));
+      }
       require(unit, names.insert(param.name).second, str("'", printable(param.name), "' comes twice"));
       elements = checked_add(elements, param.count(), json.source().kind, name_in(json, "parameter", param.name));
     }
   }
   return manifest;
+}
+
+int64_t version_of(const CheckpointManifest& m) {
+  if (m.point.state.optimizer_start > 0) return kManifestVersion;
+  for (const SavedUnit& unit : m.units) {
+    for (const SavedParam& param : unit.params) {
+      if (!param.kinds.empty()) return kManifestVersion;
+    }
+  }
+  return 1;
 }
 
 Json body_of(const CheckpointManifest& m) {
@@ -111,6 +127,7 @@ Json body_of(const CheckpointManifest& m) {
     Json params = Json::array();
     for (const SavedParam& param : unit.params) {
       params.push_back({{"name", param.name}, {"shape", param.shape}, {"begin", param.begin}});
+      if (!param.kinds.empty()) params.back()["kinds"] = param.kinds;
     }
     units.push_back({{"name", unit.name}, {"slice", unit.slice}, {"params", params}});
   }
@@ -118,21 +135,23 @@ Json body_of(const CheckpointManifest& m) {
   for (const SavedFile& file : m.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.xxh3_128}});
   }
-  return {{"format", kFormat},
-          {"version", kManifestVersion},
-          {"tool", m.tool},
-          {"created", m.created},
-          {"incarnation", m.incarnation},
-          {"step", m.point.state.step},
-          {"tokens", m.point.state.tokens},
-          {"next_sample", m.point.state.next_sample},
-          {"seed", m.point.seed},
-          {"world_size", m.world_size},
-          {"kinds", m.kinds},
-          {"units", units},
-          {"files", files},
-          {"config", m.point.config},
-          {"data", m.point.data}};
+  Json body = {{"format", kFormat},
+               {"version", version_of(m)},
+               {"tool", m.tool},
+               {"created", m.created},
+               {"incarnation", m.incarnation},
+               {"step", m.point.state.step},
+               {"tokens", m.point.state.tokens},
+               {"next_sample", m.point.state.next_sample},
+               {"seed", m.point.seed},
+               {"world_size", m.world_size},
+               {"kinds", m.kinds},
+               {"units", units},
+               {"files", files},
+               {"config", m.point.config},
+               {"data", m.point.data}};
+  if (m.point.state.optimizer_start > 0) body["optimizer_start"] = m.point.state.optimizer_start;
+  return body;
 }
 
 }  // namespace
@@ -161,6 +180,11 @@ int64_t CheckpointManifest::param_elements() const {
     for (const SavedParam& param : unit.params) sum += param.count();
   }
   return sum;
+}
+
+bool CheckpointManifest::has(const SavedParam& param, const std::string& kind) const {
+  const std::vector<std::string>& held = param.kinds.empty() ? kinds : param.kinds;
+  return std::find(held.begin(), held.end(), kind) != held.end();
 }
 
 std::string encode_manifest(const CheckpointManifest& manifest) {

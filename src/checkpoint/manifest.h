@@ -16,7 +16,9 @@
 namespace tokamak {
 
 inline constexpr const char* kManifestName = "manifest.json";
-inline constexpr int64_t kManifestVersion = 1;
+// In version 2 a weight may lack some kinds, and the optimizer may have started over. Without these the version is 1,
+// which earlier programs read.
+inline constexpr int64_t kManifestVersion = 2;
 
 // The run's state that the trainer saves and loads, with its seed, config and data.
 struct TrainingPoint {
@@ -29,7 +31,8 @@ struct TrainingPoint {
 struct SavedParam {
   std::string name;
   std::vector<int64_t> shape;
-  int64_t begin = 0;  // first element in the unit's flat buffer
+  int64_t begin = 0;               // first element in the unit's flat buffer
+  std::vector<std::string> kinds;  // that it has; empty: all of the manifest
 
   int64_t count() const;
   std::string shape_text() const;  // "(1024, 768)"
@@ -53,12 +56,13 @@ struct CheckpointManifest {
   std::string created;             // "2026-01-31T12:34:56Z"
   std::string incarnation;         // the start that wrote it
   int64_t world_size = 0;          // ranks of that run
-  std::vector<std::string> kinds;  // "master", then the optimizer's; each file holds "<kind>/<unit>" for all of them
+  std::vector<std::string> kinds;  // "master", then the optimizer's; a file holds "<kind>/<unit>" if a weight has it
   std::vector<SavedUnit> units;
   std::vector<SavedFile> files;  // one for each rank's slices, in order
 
   int64_t total_bytes() const;  // of the files
   int64_t param_elements() const;
+  bool has(const SavedParam& param, const std::string& kind) const;
 };
 
 std::string encode_manifest(const CheckpointManifest& manifest);  // the file's text

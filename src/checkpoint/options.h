@@ -30,8 +30,8 @@ struct CheckpointOptions {
       "write checkpoints in the background, from a copy of the state in host memory; false: no copy, and training "
       "waits for the disk");
     v("allow_changes", allow_changes,
-      "keys of model, or data.document_masking, that may differ from the checkpoint's, as in [model.rope_theta]; the "
-      "loss jumps at such a change");
+      "keys of model, or data.document_masking, that may differ from the checkpoint's: the loss jumps; optimizer: "
+      "another one starts from zero");
   }
 };
 

@@ -87,7 +87,12 @@ const SavedParam* CheckpointReader::find(const std::string& param) const {
 
 std::string CheckpointReader::stored_dtype(const std::string& kind) const {
   if (manifest_.files.empty() || manifest_.units.empty()) fail(Kind::kCheckpoint, directory_ + " has no weights");
-  return SafetensorsFile(path_of(0), Kind::kCheckpoint).at(shard_tensor_name(kind, manifest_.units.front().name)).dtype;
+  for (const SavedUnit& unit : manifest_.units) {
+    const auto has = [&](const SavedParam& param) { return manifest_.has(param, kind); };
+    if (std::none_of(unit.params.begin(), unit.params.end(), has)) continue;
+    return SafetensorsFile(path_of(0), Kind::kCheckpoint).at(shard_tensor_name(kind, unit.name)).dtype;
+  }
+  fail(Kind::kCheckpoint, str(directory_, " has no '", printable(kind), "'"));
 }
 
 const SafetensorsFile& CheckpointReader::shard(int64_t index) {
@@ -100,12 +105,11 @@ const SafetensorsFile& CheckpointReader::shard(int64_t index) {
 void CheckpointReader::read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out) {
   const auto found = params_.find(param);
   if (found == params_.end()) fail(Kind::kCheckpoint, str(directory_, " has no parameter '", param, "'"));
-  const auto& kinds = manifest_.kinds;
-  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-    fail(Kind::kCheckpoint, str(directory_, " has no '", kind, "'; it has ", printable(join(kinds, ", "))));
-  }
   const SavedUnit& unit = manifest_.units[found->second.unit];
   const SavedParam& saved = unit.params[found->second.param];
+  if (!manifest_.has(saved, kind)) {
+    fail(Kind::kCheckpoint, str(directory_, " has no '", kind, "' of '", printable(param), "'"));
+  }
   TOKAMAK_CHECK(0 <= first && first <= saved.count() && std::ssize(out) <= saved.count() - first, out.size(),
                 " elements from ", first, " of ", param);
   const std::string tensor_name = shard_tensor_name(kind, unit.name);

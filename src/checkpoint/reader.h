@@ -47,7 +47,8 @@ class CheckpointReader {
   std::string stored_dtype(const std::string& kind) const;
 
   // Elements [first, first + out.size()) of the parameter, row-major, from whichever files hold them, as f32.
-  // Error(kCheckpoint) if the checkpoint has no such kind or parameter, a file cannot be read, or masters are not F32.
+  // Error(kCheckpoint) if the checkpoint has no such parameter, the parameter no such kind, a file cannot be read, or
+  // masters are not F32.
   void read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out);
 
  private:
@@ -80,8 +81,18 @@ std::string find_problem(Comm& comm, const CheckpointReader& reader);
 // Error(kCheckpoint), naming the differences, unless the checkpoint holds exactly these units' parameters and shapes.
 void check_same_model(const CheckpointReader& reader, const std::vector<const Unit*>& units);
 
-// Fills this rank's slices of every unit, for any number of slices, and zeroes their padding. Rounds F32 to nearest for
-// bf16 slices, and logs it; BF16 becomes f32 exactly. Collective. SharedError(kCheckpoint) as check_same_model.
-void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units);
+// Names a kind of a weight that this run needs and the checkpoint lacks, as "has no 'exp_avg' of 'lm_head.weight', only
+// master, momentum"; "" if it lacks none.
+std::string missing_state(const CheckpointReader& reader, const std::vector<UnitSlices>& units);
+
+// kMasters: all other kinds become zero.
+enum class LoadKinds { kAll, kMasters };
+
+// Fills this rank's slices of every unit, for any number of slices, and zeroes their padding, and the elements of
+// weights that do not have the kind. At step 0, kinds other than masters become zero if the checkpoint lacks some: an
+// imported model has weights alone. Rounds F32 to nearest for bf16 slices, and logs it; BF16 becomes f32 exactly.
+// Collective. SharedError(kCheckpoint) as check_same_model.
+void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units,
+          LoadKinds kinds = LoadKinds::kAll);
 
 }  // namespace tokamak

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 
 #include "tensor/unit_layout.h"
 
@@ -54,35 +55,41 @@ std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units
 
 std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units) {
   std::vector<std::string> kinds;
-  TOKAMAK_CHECK(!units.empty());
-  for (const KindSlice& part : units[0].slices) kinds.push_back(part.kind);
+  for (const UnitSlices& unit : units) {
+    for (const KindSlice& part : unit.slices) {
+      if (std::find(kinds.begin(), kinds.end(), part.kind) == kinds.end()) kinds.push_back(part.kind);
+    }
+  }
   return kinds;
 }
 
 std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int shards) {
   const std::vector<std::string> kinds = kinds_of(units);
-  TOKAMAK_CHECK(!kinds.empty());
+  std::map<std::string, DType> dtypes;
   std::vector<SavedUnit> saved;
   for (const UnitSlices& unit : units) {
-    TOKAMAK_CHECK(unit.slices.size() == kinds.size(), unit.unit->name);
     SavedUnit& entry = saved.emplace_back();
     entry.name = unit.unit->name;
-    entry.slice = unit.slices[0].count();
-    for (size_t k = 0; k < kinds.size(); ++k) {
-      const KindSlice& part = unit.slices[k];
-      TOKAMAK_CHECK(part.kind == kinds[k] && part.count() == entry.slice, entry.name, ": ", part.kind);
-      const DType dtype = units[0].slices[k].dtype();
+    entry.slice = unit.slices.at(0).count();
+    for (const KindSlice& part : unit.slices) {
+      TOKAMAK_CHECK(part.count() == entry.slice, entry.name, ": ", part.kind);
+      const DType dtype = dtypes.emplace(part.kind, part.dtype()).first->second;
       TOKAMAK_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, entry.name, ": ", name_of(dtype));
       for (const Tensor& values : part.parts) {
         TOKAMAK_CHECK(values.dtype() == dtype, entry.name, ": ", values.text());
       }
     }
-    for (const FlatParam& flat : flat_params(*unit.unit)) {
+    for (size_t weight = 0; const FlatParam& flat : flat_params(*unit.unit)) {
       TOKAMAK_CHECK(flat.end <= entry.slice * shards, entry.name, ": ", shards, " slices of ", entry.slice);
       SavedParam& param = entry.params.emplace_back();
       param.name = flat.param->name;
       param.begin = flat.begin;
       for (int axis = 0; axis < flat.param->shape.rank(); ++axis) param.shape.push_back(flat.param->shape[axis]);
+      for (const KindSlice& part : unit.slices) {
+        if (part.has(weight)) param.kinds.push_back(part.kind);
+      }
+      if (param.kinds == kinds) param.kinds.clear();
+      ++weight;
     }
   }
   return saved;

@@ -1,5 +1,5 @@
 // One rank's file of a checkpoint, in the format of safetensors_header.h: its flat slices, named "<kind>/<unit>", 1-D
-// F32 or BF16. All slices of a kind have one dtype.
+// F32 or BF16. All slices of a kind have one dtype. A unit lacks the kinds that none of its weights has.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,14 @@ struct KindSlice {
   std::string kind;  // "master", or a moment of the optimizer: "exp_avg"
   // (slice) f32 or bf16, one dtype, in host memory, in one or several parts
   std::vector<Tensor> parts;
+  std::vector<bool> weights = {};  // which of the unit's weights have this kind (flat_params); empty: all
 
+  bool has(size_t weight) const { return weights.empty() || weights.at(weight); }
   int64_t count() const;  // elements
   DType dtype() const { return parts.front().dtype(); }
 };
 
-// This rank's slices of one unit. All ranks give the same units, kinds and lengths.
+// This rank's slices of one unit, "master" first. All ranks give the same units, kinds and lengths.
 struct UnitSlices {
   const Unit* unit = nullptr;
   std::vector<KindSlice> slices;
@@ -42,9 +44,9 @@ std::string shard_tensor_name(const std::string& kind, const std::string& unit);
 // The tensors of a shard's file, in order.
 std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units);
 
-// Returns the manifest's entries for these units. CHECKs that units agree in kinds and dtypes, and slices cover them.
+// Returns the manifest's entries for these units. CHECKs that units agree in dtypes, and slices cover them.
 std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int shards);
-std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units);
+std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units);  // each once, in order
 
 // Writes, syncs and closes the file. The checksum is computed from the bytes in memory.
 FileDigest write_shard(const std::string& path, const ShardPlace& place, int64_t step,

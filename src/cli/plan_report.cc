@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "config/units.h"
 #include "model/flops.h"
+#include "model/parameters.h"
 #include "optim/optimizer.h"
 
 namespace tokamak::cli {
@@ -171,7 +172,7 @@ void print_memory(std::ostream& out, const PlanReport& report) {
 
 Reliability reliability_on(const PlanReport& report, int gpus) {
   const RunConfig& config = report.config;
-  const int64_t saved = saved_bytes_per_parameter(config.optimizer) * model_size(config.model).parameters;
+  const int64_t saved = saved_bytes(config.optimizer, make_param_table(config.model));
   return reliability_of(saved, gpus, report.machine.gpus_per_node, config.checkpoint.async);
 }
 

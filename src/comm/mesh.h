@@ -28,6 +28,9 @@ class Mesh {
 
   int replicas() const { return replicate_ == nullptr ? 1 : replicate_->size(); }
   int replica() const { return replicate_ == nullptr ? 0 : replicate_->rank(); }  // this rank's
+  // The ranks of data() are the shard groups, one replica after another.
+  int replica_of(int data_rank) const { return data_rank / shard_->size(); }
+  int shard_rank_of(int data_rank) const { return data_rank % shard_->size(); }
 
   // The sum over all groups of what Comm's methods of these names return.
   int64_t reserve_bytes() const { return sum(&Comm::reserve_bytes); }

@@ -18,6 +18,7 @@ inline Parsed<bool> parse_as(std::string_view text, bool) { return parse_bool(te
 inline Parsed<int64_t> parse_as(std::string_view text, int64_t) { return parse_count(text); }
 inline Parsed<double> parse_as(std::string_view text, double) { return parse_number(text); }
 inline Parsed<AutoInt> parse_as(std::string_view text, AutoInt) { return parse_auto_int(text); }
+inline Parsed<AutoNumber> parse_as(std::string_view text, AutoNumber) { return parse_auto_number(text); }
 inline Parsed<AutoLimit> parse_as(std::string_view text, AutoLimit) { return parse_auto_limit(text); }
 inline Parsed<Duration> parse_as(std::string_view text, Duration) { return parse_duration(text); }
 inline Parsed<TrainingLength> parse_as(std::string_view text, TrainingLength) { return parse_training_length(text); }

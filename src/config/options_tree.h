@@ -37,6 +37,7 @@ inline std::string text_of(bool value) { return print_bool(value); }
 inline std::string text_of(int64_t value) { return print_count(value); }
 inline std::string text_of(double value) { return print_number(value); }
 inline std::string text_of(AutoInt value) { return print_auto_int(value); }
+inline std::string text_of(AutoNumber value) { return print_auto_number(value); }
 inline std::string text_of(AutoLimit value) { return print_auto_limit(value); }
 inline std::string text_of(Duration value) { return print_duration(value); }
 inline std::string text_of(const TrainingLength& value) { return print_training_length(value); }

@@ -26,6 +26,7 @@ std::string type_name(bool) { return "true, false"; }
 std::string type_name(int64_t) { return "count"; }
 std::string type_name(double) { return "number"; }
 std::string type_name(AutoInt) { return "auto, count"; }
+std::string type_name(AutoNumber) { return "auto, number"; }
 std::string type_name(AutoLimit) { return "auto, none, count"; }
 std::string type_name(Duration) { return "time"; }
 std::string type_name(const TrainingLength&) { return "length"; }

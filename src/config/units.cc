@@ -195,6 +195,18 @@ Parsed<AutoInt> parse_auto_int(std::string_view text) {
 
 std::string print_auto_int(AutoInt value) { return value.is_auto() ? "auto" : print_count(value.value); }
 
+Parsed<AutoNumber> parse_auto_number(std::string_view text) {
+  if (text == "auto") return {AutoNumber{}, "", ""};
+  const Parsed<double> number = parse_number(text);
+  if (!number.value) {
+    return {{}, scan_decimal(text).found ? number.rule : "must be auto or a number", number.hint};
+  }
+  if (*number.value < 0) return {{}, "must be auto or at least 0", ""};
+  return {AutoNumber{*number.value}, "", ""};
+}
+
+std::string print_auto_number(AutoNumber value) { return value.is_auto() ? "auto" : print_number(value.value); }
+
 Parsed<AutoLimit> parse_auto_limit(std::string_view text) {
   if (text == "auto") return {AutoLimit{}, "", ""};
   if (text == "none") return {AutoLimit::none(), "", ""};

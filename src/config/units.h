@@ -36,6 +36,10 @@ std::string print_bool(bool value);
 Parsed<AutoInt> parse_auto_int(std::string_view text);
 std::string print_auto_int(AutoInt value);
 
+// "auto" or a number of at least 0.
+Parsed<AutoNumber> parse_auto_number(std::string_view text);
+std::string print_auto_number(AutoNumber value);
+
 // "auto", "none" (also "0") or a count of at least 1.
 Parsed<AutoLimit> parse_auto_limit(std::string_view text);
 std::string print_auto_limit(AutoLimit value);

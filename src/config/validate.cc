@@ -136,8 +136,11 @@ void check_training(const TrainingOptions& training, const DataOptions& data, Fi
 void check_optimizer(const OptimizerOptions& optimizer, FieldChecks& checks) {
   std::vector<std::string> names;
   for (const auto& [name, make] : optimizer_makers()) names.push_back(name);
-  checks.require(std::find(names.begin(), names.end(), optimizer.name) != names.end(), "optimizer.name",
-                 str("'", optimizer.name, "'"), "must be " + join(names, " or "));
+  const auto check_name = [&](const std::string& key, const std::string& name) {
+    checks.require(std::find(names.begin(), names.end(), name) != names.end(), key, str("'", name, "'"),
+                   "must be " + join(names, " or "));
+  };
+  check_name("optimizer.name", optimizer.name);
   checks.positive("optimizer.lr", optimizer.lr);
   for (size_t i = 0; i < optimizer.betas.size(); ++i) {
     const double beta = optimizer.betas[i];
@@ -146,6 +149,20 @@ void check_optimizer(const OptimizerOptions& optimizer, FieldChecks& checks) {
   }
   checks.positive("optimizer.eps", optimizer.eps);
   checks.not_negative("optimizer.weight_decay", optimizer.weight_decay);
+  checks.require(optimizer.muon.momentum >= 0 && optimizer.muon.momentum < 1, "optimizer.muon.momentum",
+                 print_number(optimizer.muon.momentum), "must be at least 0 and less than 1");
+  if (checks.within("optimizer.muon.steps", optimizer.muon.steps, 1, 20)) {
+    const bool fits = optimizer.muon.coefficients == NewtonSchulzCoefficients::kJordan || optimizer.muon.steps == 5;
+    checks.require(fits, "optimizer.muon.steps", optimizer.muon.steps,
+                   "contradicts optimizer.muon.coefficients polar_express, which has 5 steps", "coefficients: jordan");
+  }
+  for (size_t g = 0; g < optimizer.groups.size(); ++g) {
+    const OptimizerGroup& group = optimizer.groups[g];
+    const std::string key = str("optimizer.groups[", g, "]");
+    checks.given(!group.match.empty(), key + ".match", "patterns of weights' names, for example [\"lm_head.weight\"]");
+    if (!group.name.empty()) check_name(key + ".name", group.name);
+    checks.not_negative(key + ".lr_scale", group.lr_scale);
+  }
 }
 
 // The length's share of the run if both have, or can be converted to, the same unit; else NaN.

@@ -14,6 +14,7 @@
 #include "comm/data_comm.h"
 #include "comm/rank_zero.h"
 #include "model/flops.h"
+#include "model/parameters.h"
 #include "optim/optimizer.h"
 #include "train/run_data.h"
 #include "train/sampler.h"
@@ -160,7 +161,7 @@ class Doctor {
     DiskOptions disk{.directory = options_.directory, .rate = options_.disk};
     if (config_) {
       if (disk.directory.empty()) disk.directory = config_->run.output_dir;
-      disk.checkpoint_bytes = saved_bytes_per_parameter(config_->optimizer) * model_size(config_->model).parameters;
+      disk.checkpoint_bytes = saved_bytes(config_->optimizer, make_param_table(config_->model));
       disk.keep = config_->checkpoint.keep_latest;
     }
     if (disk.directory.empty()) return skipped("disk", "neither a config nor --directory was given");

@@ -77,8 +77,8 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
   if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, plan_);
   if (!plans_snapshot_) return;
-  for (const auto& [name, tensor] : state()) {
-    plan_.add("snapshot/" + name, tensor.dtype(), tensor.shape(), MemoryKind::kPinned, Taken::kLater);
+  for (const StateTensor& part : state()) {
+    plan_.add("snapshot/" + part.name, part.tensor.dtype(), part.tensor.shape(), MemoryKind::kPinned, Taken::kLater);
   }
 }
 
@@ -95,7 +95,8 @@ void Engine::commit() {
 }
 
 std::vector<StateTensor> Engine::state() const {
-  std::vector<StateTensor> all = {{"master", parameters_.master()}};
+  std::vector<StateTensor> all = {state_of_all_weights("master", parameters_)};
+  all.front().tensor = parameters_.master();
   if (optimizer_) all.insert(all.end(), optimizer_->state().begin(), optimizer_->state().end());
   return all;
 }

@@ -1,5 +1,5 @@
 // The interface of optimizers, and the table from which the config chooses one. An optimizer updates this rank's flat
-// shard; checkpoints, snapshots, memory plans and bytes a parameter follow from the state() that it lists.
+// shard; checkpoints, snapshots, memory plans and bytes of the state follow from the state() that it lists.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,32 @@
 #include <vector>
 
 #include "optim/options.h"
+#include "optim/weight_rules.h"
 #include "zero/sharded_parameters.h"
 
 namespace tokamak {
 
+// A unit's part of a StateTensor: this rank's slice of the unit, whole if one of its weights has the state.
+struct StateUnit {
+  static constexpr int64_t kNone = -1;
+  int64_t begin = kNone;      // first element in the tensor; kNone: no weight of the unit has the state
+  std::vector<bool> weights;  // those that have it, in the order of flat_params; the others' elements stay zero
+
+  bool is_held() const { return begin != kNone; }
+};
+
 // A named part of a run's state on this rank. Checkpoints store it under this name.
 struct StateTensor {
   std::string name;
-  Tensor tensor;  // (shard_elements) f32 or bf16; without elements before plan(), without data before commit()
+  Tensor tensor;                 // (elements of its units) f32 or bf16; without data before commit()
+  std::vector<StateUnit> units;  // of every unit of the table, in order
 };
 
+// The state with this name of all weights; its tensor has no data.
+StateTensor state_of_all_weights(std::string name, const ShardedParameters& parameters);
+
 struct UpdateStep {
-  int64_t t = 1;   // 1, 2, ...
+  int64_t t = 1;   // 1, 2, ... since the state was zero
   double lr = 0;   // of this step
   Tensor control;  // (kStepControls) f32: gradient scale and skip flag (ops.h, StepControl)
   Tensor updates;  // (shard_elements) f32: the change of each master; may be empty, or gradients()
@@ -38,25 +52,33 @@ class Optimizer {
 
   // The state besides the masters. Zeros before the first step.
   const std::vector<StateTensor>& state() const { return state_; }
+  // Bytes of the whole model in checkpoints and snapshots: the f32 masters and state().
+  int64_t saved_bytes(const ParamTable& table) const;
 
  protected:
   struct StateKind {
     const char* name;
     DType dtype;
+    const char* optimizer = nullptr;  // of the weights that have it (WeightRule); nullptr: all have it
   };
-  Optimizer(std::initializer_list<StateKind> kinds);
+  Optimizer(OptimizerOptions options, std::vector<StateKind> kinds);
+  const OptimizerOptions& options() const { return options_; }
   ShardedParameters& parameters() const { return *parameters_; }  // after plan()
+  const WeightRules& rules() const { return rules_; }             // likewise
 
  private:
+  OptimizerOptions options_;
+  std::vector<StateKind> kinds_;
   std::vector<StateTensor> state_;
   std::vector<MemoryPlan::Slot> slots_;
   ShardedParameters* parameters_ = nullptr;
+  WeightRules rules_;
 };
 
 // `seed`: for the optimizer's random numbers.
 using OptimizerMaker = std::unique_ptr<Optimizer> (*)(const OptimizerOptions& options, uint64_t seed);
 
-std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options, uint64_t seed);  // adamw.cc
+std::unique_ptr<Optimizer> make_rule_optimizer(const OptimizerOptions& options, uint64_t seed);  // rule_optimizer.cc
 
 // Keyed by optimizer.name. Tests add entries before they start ranks.
 std::map<std::string, OptimizerMaker>& optimizer_makers();
@@ -65,7 +87,7 @@ std::map<std::string, OptimizerMaker>& optimizer_makers();
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, uint64_t seed, ShardedParameters& parameters,
                                           MemoryPlan& plan);
 
-// Bytes of a parameter in checkpoints and snapshots: the f32 master and state().
-int64_t saved_bytes_per_parameter(const OptimizerOptions& options);
+// Optimizer::saved_bytes() of the optimizer that the options name.
+int64_t saved_bytes(const OptimizerOptions& options, const ParamTable& table);
 
 }  // namespace tokamak

@@ -22,6 +22,50 @@ inline const std::vector<std::string>& enum_names(NewtonSchulzCoefficients) {
   return names;
 }
 
+enum class MuonScale { kMatchRmsAdamW, kOriginal };
+inline const std::vector<std::string>& enum_names(MuonScale) {
+  static const std::vector<std::string> names = {"match_rms_adamw", "original"};
+  return names;
+}
+
+struct MuonOptions {
+  double momentum = 0.95;
+  bool nesterov = true;
+  int64_t steps = 5;
+  NewtonSchulzCoefficients coefficients = NewtonSchulzCoefficients::kJordan;
+  MuonScale scale = MuonScale::kMatchRmsAdamW;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("momentum", momentum, "decay of the momentum that is orthogonalised; higher values average over more steps");
+    v("nesterov", nesterov, "orthogonalise momentum that includes the next step's decay, as torch.optim.Muon does");
+    v("steps", steps, "Newton-Schulz iterations; more bring singular values closer to 1, and each costs three GEMMs");
+    v("coefficients", coefficients,
+      "jordan: one polynomial for all steps; polar_express: five that bring small singular values closer to 1, for "
+      "steps: 5 alone");
+    v("scale", scale,
+      "match_rms_adamw: 0.2 sqrt(max(A, B)) of an (A, B) matrix, for AdamW's lr and decay (Moonlight); original: "
+      "sqrt(max(1, A/B)), for an lr of about 0.02");
+  }
+};
+
+struct OptimizerGroup {
+  std::vector<std::string> match;
+  std::string name;
+  double lr_scale = 1.0;
+  AutoNumber weight_decay;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("match", match,
+      "patterns of weights' Hugging Face names, with * and ?, as in [\"*norm.weight\"]; the first group that matches "
+      "counts");
+    v("name", name, "adamw or muon; empty: what the weights have without the group");
+    v("lr_scale", lr_scale, "factor of the learning rate; 0 freezes the weights: no update, no decay");
+    v("weight_decay", weight_decay, "decay of these weights; auto: what they have without the group");
+  }
+};
+
 struct OptimizerOptions {
   std::string name = "adamw";
   double lr = 3e-4;
@@ -30,10 +74,14 @@ struct OptimizerOptions {
   double weight_decay = 0.1;
   bool decay_embeddings = true;
   MomentType moments = MomentType::kF32;
+  MuonOptions muon;
+  std::vector<OptimizerGroup> groups;
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("name", name, "adamw: decoupled weight decay, bias-corrected (Loshchilov and Hutter 2019)");
+    v("name", name,
+      "adamw (Loshchilov and Hutter 2019); muon (Jordan 2024) for the matrices of layers, adamw for all else: fewer "
+      "steps to a loss, more GEMMs in each");
     v("lr", lr,
       "peak learning rate; too high, the loss diverges; too low, it falls slowly; larger models need smaller ones");
     v("betas", betas,
@@ -48,6 +96,8 @@ struct OptimizerOptions {
     v("moments", moments,
       "dtype of stored moments; bf16, rounded at random, saves 4 bytes a parameter of memory and checkpoints and "
       "adds noise to updates");
+    v("muon", muon, "the update of matrices by Muon");
+    v("groups", groups, "weights with an optimizer, learning rate or decay of their own");
   }
 };
 

@@ -1,16 +1,40 @@
 #include "train/run_checkpoints.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 
 namespace tokamak {
 
-void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine) {
+namespace {
+
+constexpr const char* kOptimizer = "optimizer";  // in checkpoint.allow_changes
+
+MissingState on_missing_state(const CheckpointOptions& options) {
+  const auto& allowed = options.allow_changes;
+  const bool may = std::find(allowed.begin(), allowed.end(), kOptimizer) != allowed.end();
+  return may ? MissingState::kStartOver : MissingState::kRefuse;
+}
+
+}  // namespace
+
+bool load_weights(Comm& comm, CheckpointReader& reader, Engine& engine, MissingState missing) {
   std::optional<HostState> read;
-  collectively(comm, [&] { read.emplace(engine); });
-  load(comm, reader, read->place(), read->slices());
+  std::string lacking;
+  collectively(comm, [&] {
+    read.emplace(engine);
+    if (reader.manifest().point.state.step == 0) return;
+    lacking = missing_state(reader, read->slices());
+    if (lacking.empty() || missing == MissingState::kStartOver) return;
+    fail(Kind::kCheckpoint, str(reader.directory(), " ", lacking, ": it was trained with another optimizer"),
+         "use the checkpoint's optimizer.name and groups; or, to start the optimizer's state from zero, "
+         "checkpoint.allow_changes=[optimizer]");
+  });
+  load(comm, reader, read->place(), read->slices(), lacking.empty() ? LoadKinds::kAll : LoadKinds::kMasters);
   read->push();
+  return !lacking.empty();
 }
 
 RunCheckpoints::RunCheckpoints(Comm& comm, Engine& engine, const RunConfig& config, OpenRun& open,
@@ -38,7 +62,11 @@ RunState RunCheckpoints::load_or_initialize(const Check& check) {
   collectively(comm_, [&] {
     if (state.step > 0) check(point.config, reader->directory());
   });
-  load_weights(comm_, *reader, engine_);
+  if (load_weights(comm_, *reader, engine_, on_missing_state(config_.checkpoint))) {
+    state.optimizer_start = state.step;
+    if (comm_.rank() == 0)
+      log::warning("the optimizer's state starts from zero: checkpoint.allow_changes has optimizer");
+  }
   const RunTable::Row next = open_.table.at(state.step + 1);
   if (state.tokens != next.tokens) {
     throw SharedError(Kind::kConfig,

@@ -15,8 +15,12 @@
 
 namespace tokamak {
 
-// Loads the weights and the optimizer's state of a checkpoint into an engine that has committed. Collective.
-void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine);
+// If the checkpoint lacks some of the optimizer's state, this is an error, or all of the state is zero.
+enum class MissingState { kRefuse, kStartOver };
+
+// Loads the weights and the optimizer's state of a checkpoint into an engine that has committed. Returns whether the
+// optimizer's state starts over. Collective. SharedError(kCheckpoint), also by kRefuse.
+bool load_weights(Comm& comm, CheckpointReader& reader, Engine& engine, MissingState missing = MissingState::kRefuse);
 
 class RunCheckpoints {
  public:

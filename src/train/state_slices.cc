@@ -10,15 +10,21 @@ namespace tokamak {
 
 namespace {
 
-// `slice_of` finds elements [begin, end) of a part of the state.
-std::vector<UnitSlices> slices_of(Engine& engine, size_t parts,
-                                  const std::function<KindSlice(size_t part, int64_t begin, int64_t end)>& slice_of) {
-  ShardedParameters& parameters = engine.parameters();
+// `parts_of` finds the memory of elements [begin, end) of a part of the state.
+std::vector<UnitSlices> slices_of(
+    Engine& engine, const std::vector<StateTensor>& state,
+    const std::function<std::vector<Tensor>(size_t part, int64_t begin, int64_t end)>& parts_of) {
+  const ShardedParameters& parameters = engine.parameters();
   std::vector<UnitSlices> units;
   for (int64_t u = 0; const Unit& unit : engine.table().units) {
-    const int64_t begin = parameters.slice_begin(u), end = begin + parameters.slice_elements(u);
     UnitSlices& slices = units.emplace_back(UnitSlices{&unit, {}});
-    for (size_t part = 0; part < parts; ++part) slices.slices.push_back(slice_of(part, begin, end));
+    for (size_t part = 0; part < state.size(); ++part) {
+      const StateUnit& held = state[part].units.at(static_cast<size_t>(u));
+      if (!held.is_held()) continue;
+      slices.slices.push_back({.kind = state[part].name,
+                               .parts = parts_of(part, held.begin, held.begin + parameters.slice_elements(u)),
+                               .weights = held.weights});
+    }
     ++u;
   }
   return units;
@@ -32,14 +38,15 @@ ShardPlace place_of(const Engine& engine) {
       .index = mesh.shard().rank(), .count = mesh.shard().size(), .writes = mesh.replica() == 0 && mesh.reader() == 0};
 }
 
-HostState::HostState(Engine& engine) : engine_(engine) {
-  for (const auto& [kind, state] : engine.state()) {
-    Part& part = parts_.emplace_back(Part{.kind = kind, .state = state, .host = state});
+HostState::HostState(Engine& engine) : engine_(engine), state_(engine.state()) {
+  for (const StateTensor& one : state_) {
+    const Tensor state = one.tensor;
+    Part& part = parts_.emplace_back(Part{.state = state, .host = state, .copy = nullptr});
     if (engine.backend().device->uses_host_memory()) continue;
     try {
       part.copy = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(state.bytes()));
     } catch (const std::bad_alloc&) {
-      fail(Kind::kDevice, str("no host memory to read ", kind, " into: ", human_bytes(state.bytes())),
+      fail(Kind::kDevice, str("no host memory to read ", one.name, " into: ", human_bytes(state.bytes())),
            "more ranks on more nodes, each holding a smaller part of the state");
     }
     part.host = Tensor(part.copy.get(), state.dtype(), state.shape());
@@ -55,8 +62,8 @@ void HostState::push() {
 }
 
 std::vector<UnitSlices> HostState::slices() const {
-  return slices_of(engine_, parts_.size(), [&](size_t part, int64_t begin, int64_t end) {
-    return KindSlice{parts_[part].kind, {parts_[part].host.flat(begin, end)}};
+  return slices_of(engine_, state_, [&](size_t part, int64_t begin, int64_t end) {
+    return std::vector<Tensor>{parts_[part].host.flat(begin, end)};
   });
 }
 
@@ -112,10 +119,8 @@ std::vector<Tensor> StateSnapshot::copies_of(size_t part, int64_t begin, int64_t
 }
 
 std::vector<UnitSlices> StateSnapshot::slices() {
-  return slices_of(engine_, state_.size(), [&](size_t part, int64_t begin, int64_t end) {
-    const auto parts =
-        memory_ ? copies_of(part, begin, end) : std::vector<Tensor>{state_[part].tensor.flat(begin, end)};
-    return KindSlice{state_[part].name, parts};
+  return slices_of(engine_, state_, [&](size_t part, int64_t begin, int64_t end) {
+    return memory_ ? copies_of(part, begin, end) : std::vector<Tensor>{state_[part].tensor.flat(begin, end)};
   });
 }
 

@@ -27,14 +27,14 @@ class HostState {
 
  private:
   struct Part {
-    std::string kind;
-    Tensor state;                       // (shard_elements)
+    Tensor state;                       // of one kind
     Tensor host;                        // its copy, or the state itself
     std::unique_ptr<std::byte[]> copy;  // the memory of `host`, unless that is the state itself
   };
 
   Engine& engine_;
-  std::vector<Part> parts_;
+  std::vector<StateTensor> state_;
+  std::vector<Part> parts_;  // of each of these
 };
 
 // Host memory that a checkpoint is written from: the snapshot that the engine plans, or the state itself.

@@ -18,7 +18,7 @@ namespace tokamak {
 using NextBatch = std::function<TokenBatch()>;
 
 struct StepSettings {
-  int64_t t = 1;  // number of the step from 1, for Adam's bias correction
+  int64_t t = 1;  // steps since the optimizer's state was zero, this one included
   double lr = 0;
   double max_grad_norm = 1;
   int64_t micro_batches = 1;              // of this rank

@@ -76,7 +76,7 @@ void Trainer::step() {
   const StepScope scope(progress(), step);
   const RunTable::Row row = open_->table.at(step);
   trace_.begin(step);
-  const StepSettings settings = {.t = step,
+  const StepSettings settings = {.t = step - state_.optimizer_start,
                                  .lr = row.lr,
                                  .max_grad_norm = config().training.max_grad_norm,
                                  .micro_batches = loader_->micro_batches_per_step(),

@@ -9,14 +9,6 @@ namespace tokamak {
 
 namespace {
 
-Decay decay_of(const Unit& unit) {
-  const Decay first = unit.matrices.at(0).parts.at(0).decay;
-  for (const Matrix& matrix : unit.matrices) {
-    for (const Param& part : matrix.parts) TOKAMAK_CHECK(part.decay == first, part.name, ": one unit, two decays");
-  }
-  return first;
-}
-
 // Whether units of different shapes share buffers: their padding lies in different places. If a layer is several units,
 // these share buffers with embedding and head, too (unit_buffers.h).
 bool shapes_share_buffers(const ParamTable& table) {
@@ -33,8 +25,6 @@ bool shapes_share_buffers(const ParamTable& table) {
   }
   return false;
 }
-
-bool is_embedding(UnitKind kind) { return kind == UnitKind::kEmbedding || kind == UnitKind::kHead; }
 
 }  // namespace
 
@@ -53,12 +43,6 @@ ShardedParameters::ShardedParameters(const ParamTable& table, const Mesh& mesh, 
     const int64_t slice = layout.slice(shard.size(), mesh_.replicas());
     padded.push_back(slice * shard.size());
     units_.push_back({.layout = std::move(layout), .begin = shard_elements_, .elements = slice});
-    const Decay decay = decay_of(unit);
-    if (!ranges_.empty() && ranges_.back().decay == decay && ranges_.back().embedding == is_embedding(unit.kind)) {
-      ranges_.back().end += slice;
-    } else {
-      ranges_.push_back({shard_elements_, shard_elements_ + slice, decay, is_embedding(unit.kind)});
-    }
     shard_elements_ += slice;
     largest_slice = std::max(largest_slice, slice);
   }
@@ -156,6 +140,12 @@ std::vector<UpdatePart> ShardedParameters::update_parts() const {
     }
   }
   return parts;
+}
+
+std::vector<Tensor> ShardedParameters::lend_gradient_buffers() {
+  if (!gradient_buffers_) return {};
+  shapes_share_buffers_ = true;  // the optimizer, too, writes between matrices
+  return gradient_buffers_->tensors();
 }
 
 void ShardedParameters::begin_update(Stream& compute) {

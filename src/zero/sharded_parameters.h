@@ -43,14 +43,6 @@ struct ShardingOptions {
   ShardingPolicy policy;
 };
 
-// A flat range of this rank's shard: slices of consecutive units with equal weight decay.
-struct ShardRange {
-  int64_t begin = 0;  // elements of the shard
-  int64_t end = 0;
-  Decay decay = Decay::kYes;
-  bool embedding = false;  // true if the range is of the embedding or the head
-};
-
 // A part of the optimizer's update, reported by updated(): the slice of a unit, or the whole shard.
 struct UpdatePart {
   static constexpr int64_t kAllUnits = -1;
@@ -79,6 +71,11 @@ class ShardedParameters {
   std::vector<UpdatePart> update_parts() const;
   void begin_update(Stream& compute);                     // before `compute` writes: invalidates gathered weights
   void updated(const UpdatePart& part, Stream& compute);  // `compute` has written this part
+  // The stream on which an optimizer exchanges tensors with other ranks, concurrently with `compute` and gathers.
+  Stream& exchange_stream(Stream& compute) { return reductions(compute); }
+  // The buffers of whole gradients, which an optimizer may use between begin_update() and the end of its step. Without
+  // data before commit(); none where slices are whole.
+  std::vector<Tensor> lend_gradient_buffers();
 
   // --- Whole weights. `compute` is the stream that will read them.
   // Does nothing if the only buffers hold a unit in use, or `keep`.
@@ -108,9 +105,10 @@ class ShardedParameters {
   // single rank reduces nothing.
   void record_contributions(Tensor checksums) { contributions_ = checksums; }  // (units, 2) i32
 
+  DType compute() const { return options_.compute; }  // of weights()
+
   // --- This rank's shard, flat over all units.
   int64_t shard_elements() const { return shard_elements_; }
-  const std::vector<ShardRange>& ranges() const { return ranges_; }
   Tensor master() const { return master_; }    // (shard_elements) f32
   Tensor gradients() const { return grad_; }   // (shard_elements) f32
   Tensor weights() const { return weights_; }  // (shard_elements) compute dtype; the master itself if f32
@@ -154,7 +152,6 @@ class ShardedParameters {
   Backend& backend_;
   ShardingOptions options_;
   std::vector<Slice> units_;
-  std::vector<ShardRange> ranges_;
   int64_t shard_elements_ = 0;
 
   MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_;

@@ -32,6 +32,7 @@ UnitBuffers::UnitBuffers(const std::string& group, const ParamTable& table, cons
     for (size_t i = 0; i < shared.count; ++i) {
       Buffer& buffer = buffers_.emplace_back();
       buffer.slot = plan.add(group + "/" + name, dtype, Shape{largest}, MemoryKind::kExchanged);
+      buffer.tensor = {nullptr, dtype, Shape{largest}};
     }
   };
   std::vector<size_t> vocabulary = units_of(UnitKind::kEmbedding);
@@ -67,6 +68,12 @@ void UnitBuffers::commit(const Arena& arena, Device& device) {
 std::span<UnitBuffers::Buffer> UnitBuffers::buffers_for(int64_t unit) {
   const Group& group = group_of_.at(unit);
   return std::span(buffers_).subspan(group.first, group.count);
+}
+
+std::vector<Tensor> UnitBuffers::tensors() const {
+  std::vector<Tensor> all;
+  for (const Buffer& buffer : buffers_) all.push_back(buffer.tensor);
+  return all;
 }
 
 UnitBuffers::Buffer* UnitBuffers::find(int64_t unit) {

@@ -28,7 +28,7 @@ class UnitBuffers {
 
   struct Buffer {
     MemoryPlan::Slot slot;
-    Tensor tensor;                   // (padded elements)
+    Tensor tensor;                   // (padded elements); without data before commit()
     int64_t holds = kNone;           // the unit whose contents are valid, or will be at `filled`
     int users = 0;                   // how often it was acquired and not yet released
     int64_t last_use = 0;            // number of that use; take() gives away the least
@@ -44,7 +44,8 @@ class UnitBuffers {
   // Assigns a buffer to the unit: the one that holds it, else an empty one, else the least recently used.
   Buffer& take(int64_t unit, int64_t keep = kNone);
   void used(Buffer& buffer) { buffer.last_use = ++uses_; }
-  void forget_contents();  // invalidates all contents; no buffer may be in use
+  std::vector<Tensor> tensors() const;  // of all buffers; without data before commit()
+  void forget_contents();               // invalidates all contents; no buffer may be in use
 
  private:
   // Consecutive buffers for a set of units: each buffer may hold any of them.

@@ -14,8 +14,8 @@ constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
 struct Sizes {
   int64_t m, n, k;
 };
-const std::vector<Sizes> kSizes = {{1, 1, 1},     {1, 29, 3},      {37, 1, 5},    {37, 29, 6},
-                                   {16, 64, 128}, {65, 33, 17},    {70, 96, 64},  {13, 11, 2101},
+const std::vector<Sizes> kSizes = {{1, 1, 1},     {1, 29, 3},      {37, 1, 5},     {37, 29, 6},
+                                   {16, 64, 128}, {65, 33, 17},    {70, 96, 64},   {13, 11, 2101},
                                    {5, 40, 4100}, {129, 257, 100}, {1030, 3, 2000}};
 
 // As in generation, where few rows have their own code: sizes around vectors of 4 to 32 terms and blocks of

@@ -18,7 +18,7 @@ CheckpointManifest example() {
   manifest.incarnation = "node7.1";
   manifest.world_size = 4;
   manifest.kinds = {"master", "exp_avg"};
-  manifest.units = {{"embedding", 64, {{"embed.weight", {7, 16}, 0}, {"other", {}, 112}}}, {"norms", 64, {}}};
+  manifest.units = {{"embedding", 64, {{"embed.weight", {7, 16}, 0, {}}, {"other", {}, 112, {}}}}, {"norms", 64, {}}};
   manifest.files = {{"rank-00000-of-00002.safetensors", 100, std::string(32, 'a')},
                     {"rank-00001-of-00002.safetensors", 101, std::string(32, 'b')}};
   return manifest;
@@ -80,8 +80,27 @@ TEST_CASE("every flipped bit and every cut of a manifest is found") {
 }
 
 TEST_CASE("a manifest of a newer version is refused by name") {
-  const std::string error = error_with("\"version\":1", "\"version\":2");
-  CHECK_THAT(error, Catch::Contains("format version 2, written by Tokamak 0.1.0; this one reads up to 1"));
+  const std::string error = error_with("\"version\":1", "\"version\":3");
+  CHECK_THAT(error, Catch::Contains("format version 3, written by Tokamak 0.1.0; this one reads up to 2"));
+}
+
+TEST_CASE("weights may have less than all kinds, and the optimizer may have started over: then it is of version 2") {
+  CheckpointManifest manifest = example();
+  CHECK_THAT(encode_manifest(manifest), Catch::Contains("\"version\":1,") && !Catch::Contains("optimizer_start"));
+  manifest.units[0].params[1].kinds = {"master"};
+  const CheckpointManifest read = parse_manifest(encode_manifest(manifest), "m");
+  const std::vector<SavedParam>& params = read.units.at(0).params;
+  CHECK((read.has(params.at(0), "master") && read.has(params.at(0), "exp_avg")));
+  CHECK((read.has(params.at(1), "master") && !read.has(params.at(1), "exp_avg")));
+  CHECK_THAT(encode_manifest(manifest), Catch::Contains("\"version\":2,"));
+  manifest.units[0].params[1].kinds = {"master", "momentum"};
+  CHECK_THAT(error_of(encode_manifest(manifest)), Catch::Contains("'other' has 'momentum', the checkpoint has not"));
+
+  CheckpointManifest over = example();
+  over.point.state.optimizer_start = 12;
+  CHECK_THAT(encode_manifest(over), Catch::Contains("\"version\":2,"));
+  CHECK((parse_manifest(encode_manifest(over), "m").point.state == over.point.state));
+  CHECK(parse_manifest(encode_manifest(example()), "m").point.state.optimizer_start == 0);
 }
 
 TEST_CASE("a manifest that contradicts itself is refused") {

@@ -64,7 +64,7 @@ class State {
   void each(const Body& body) {
     for (auto& memory : memory_) std::fill(memory.begin(), memory.end(), std::byte{0});
     for (const UnitSlices& unit : units()) {
-      for (const auto& [kind, parts] : unit.slices) {
+      for (const auto& [kind, parts, weights] : unit.slices) {
         const Tensor slice = parts.at(0);
         for (const FlatParam& flat : flat_params(*unit.unit)) {
           const int64_t before = slice.count() * place_.index;
@@ -193,7 +193,7 @@ TEST_CASE("BF16 moments of a model that was imported are zero") {
     State loaded({}, wanted);
     CHECK_THAT(said_by_load(dir.file("c/step-00000000"), loaded), !Contains("rounded"));
     for (const UnitSlices& unit : loaded.units()) {
-      for (const auto& [kind, parts] : unit.slices) {
+      for (const auto& [kind, parts, weights] : unit.slices) {
         const Tensor slice = parts.at(0);
         const auto bytes = std::span(static_cast<const std::byte*>(slice.data()), static_cast<size_t>(slice.bytes()));
         const bool zero = std::all_of(bytes.begin(), bytes.end(), [](std::byte x) { return x == std::byte{0}; });

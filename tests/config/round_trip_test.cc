@@ -48,6 +48,9 @@ class RandomFill {
     if (random_() % 2 == 0) value = static_cast<double>(random_() % 100000) / 1000;
   }
   void set(AutoInt& value) { value.value = static_cast<int64_t>(random_() % 3 == 0 ? 0 : random_() % 1000); }
+  void set(AutoNumber& value) {
+    value.value = random_() % 3 == 0 ? -1 : static_cast<double>(random_() % 100000) / 1000;
+  }
   void set(AutoLimit& value) { value.value = static_cast<int64_t>(random_() % 1000) - 1; }
   void set(Duration& value) { value.seconds = static_cast<double>(random_() % 1000000) / (random_() % 2 ? 1 : 1000); }
   void set(TrainingLength& value) {
@@ -107,6 +110,8 @@ class Flatten {
       for (size_t i = 0; i < value.size(); ++i) add(str(path, i), value[i]);
     } else if constexpr (std::is_enum_v<T>) {
       leaves[path] = str(static_cast<int>(value));
+    } else if constexpr (std::is_same_v<T, AutoNumber>) {
+      leaves[path] = str(std::bit_cast<uint64_t>(value.value));
     } else if constexpr (std::is_same_v<T, double>) {
       leaves[path] = str(std::bit_cast<uint64_t>(value));
     } else if constexpr (std::is_same_v<T, TrainingLength>) {

@@ -216,7 +216,8 @@ std::string checkpoint_sample() {
   manifest.incarnation = "node7.1";
   manifest.world_size = 4;
   manifest.kinds = {"master", "exp_avg"};
-  manifest.units = {{"embedding", 64, {{"embed.weight", {7, 16}, 0}, {"other", {}, 112}}}, {"norms", 64, {}}};
+  manifest.units = {{"embedding", 64, {{"embed.weight", {7, 16}, 0, {"master"}}, {"other", {}, 112, {}}}},
+                    {"norms", 64, {}}};
   manifest.files = {{"rank-00000-of-00002.safetensors", 100, std::string(32, 'a')},
                     {"rank-00001-of-00002.safetensors", 101, std::string(32, 'b')}};
   const std::string text = encode_manifest(manifest);

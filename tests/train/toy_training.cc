@@ -131,6 +131,7 @@ ToyState saved_state(const std::string& checkpoint) {
   for (const std::string& kind : reader.manifest().kinds) {
     for (const SavedUnit& unit : reader.manifest().units) {
       for (const SavedParam& param : unit.params) {
+        if (!reader.manifest().has(param, kind)) continue;
         std::vector<float>& values = state.tensors[{kind, param.name}];
         values.resize(static_cast<size_t>(param.count()));
         reader.read(kind, param.name, 0, values);

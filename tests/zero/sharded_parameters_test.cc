@@ -147,19 +147,6 @@ RANKS_CASE("what the ranks exchange comes first where the device is busy with ot
   CHECK(static_cast<PriorityDevice&>(*backend.device).high == 2);  // gathers and reductions
 }
 
-RANKS_CASE("the optimizer's ranges cover the shard once, and only norms do not decay") {
-  Sharded s(world.comm(), DType::kBF16);
-  int64_t end = 0;
-  for (const ShardRange& range : s.parameters.ranges()) {
-    CHECK(range.begin == end);
-    end = range.end;
-  }
-  CHECK(end == s.parameters.shard_elements());
-  CHECK(s.parameters.ranges().front().embedding);
-  CHECK(s.parameters.ranges().back().decay == Decay::kNo);
-  CHECK(s.parameters.ranges().size() == 3);
-}
-
 RANKS_CASE("no rank keeps a whole copy: state is its share, whole units live in two layer buffers") {
   Sharded s(world.comm(), DType::kBF16);
   const int ranks = world.size();

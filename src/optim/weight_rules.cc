@@ -1,0 +1,74 @@
+#include "optim/weight_rules.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "tensor/unit_layout.h"
+
+namespace tokamak {
+
+namespace {
+
+bool is_embedding(const Unit& unit) { return unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead; }
+
+WeightRule rule_of_kind(const OptimizerOptions& options, const Unit& unit, const Param& param) {
+  const bool decays = param.decay == Decay::kYes && (!is_embedding(unit) || options.decay_embeddings);
+  const bool is_matrix = param.shape.rank() == 2 && !is_embedding(unit);
+  return {.optimizer = is_matrix ? options.name : "adamw",
+          .lr_scale = 1,
+          .weight_decay = decays ? options.weight_decay : 0.0};
+}
+
+bool matches(const OptimizerGroup& group, const std::string& name) {
+  return std::any_of(group.match.begin(), group.match.end(),
+                     [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+}
+
+void apply(const OptimizerGroup& group, const std::string& key, const Unit& unit, const Param& param,
+           WeightRule& rule) {
+  if (!group.name.empty()) rule.optimizer = group.name;
+  rule.lr_scale = group.lr_scale;
+  if (!group.weight_decay.is_auto()) rule.weight_decay = group.weight_decay.value;
+  if (rule.optimizer != "muon" || (param.shape.rank() == 2 && !is_embedding(unit))) return;
+  fail(Kind::kConfig,
+       str(key, ".name is muon for '", param.name, "' ", param.shape.text(),
+           ": Muon updates the matrices of layers, not vectors, the embedding or the head"),
+       "narrow the pattern, or give these weights a group before it");
+}
+
+void expect_every_pattern_to_match(const OptimizerOptions& options, const std::vector<std::string>& names) {
+  for (size_t g = 0; g < options.groups.size(); ++g) {
+    for (const std::string& pattern : options.groups[g].match) {
+      const auto fits = [&](const std::string& name) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
+      if (std::any_of(names.begin(), names.end(), fits)) continue;
+      fail(Kind::kConfig, str("optimizer.groups[", g, "].match has '", pattern, "', which no weight's name matches"),
+           str("the weights are called like ", names.front(), " and ", names.at(names.size() / 2)));
+    }
+  }
+}
+
+}  // namespace
+
+WeightRules weight_rules(const OptimizerOptions& options, const ParamTable& table) {
+  WeightRules rules;
+  std::vector<std::string> names;
+  for (const Unit& unit : table.units) {
+    std::vector<WeightRule>& of_unit = rules.emplace_back();
+    for (const FlatParam& flat : flat_params(unit)) {
+      const Param& param = *flat.param;
+      names.push_back(param.name);
+      WeightRule& rule = of_unit.emplace_back(rule_of_kind(options, unit, param));
+      for (size_t g = 0; g < options.groups.size(); ++g) {
+        if (!matches(options.groups[g], param.name)) continue;
+        apply(options.groups[g], str("optimizer.groups[", g, "]"), unit, param, rule);
+        break;
+      }
+    }
+  }
+  expect_every_pattern_to_match(options, names);
+  return rules;
+}
+
+}  // namespace tokamak
