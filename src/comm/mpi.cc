@@ -30,7 +30,7 @@ void check(int code, const char* what) {
 }
 
 // Bytes of a message between two ranks, since MPI counts in int. Longer tensors take several, which arrive in order.
-constexpr int64_t kLongestMessage = int64_t{8} << 20;
+constexpr int64_t kLongestMpiMessage = int64_t{8} << 20;
 
 int to_int(int64_t count) {
   TOKAMAK_CHECK(0 <= count && count <= INT32_MAX, count);
@@ -152,8 +152,9 @@ class MpiComm : public HostComm {
   template <class Move>
   static void for_each_message(std::span<const Transfer> transfers, const Move& move) {
     for (const auto& [peer, tensor] : transfers) {
-      for (int64_t at = 0; at < tensor.bytes(); at += kLongestMessage) {
-        move(peer, static_cast<std::byte*>(tensor.data()) + at, to_int(std::min(kLongestMessage, tensor.bytes() - at)));
+      for (int64_t at = 0; at < tensor.bytes(); at += kLongestMpiMessage) {
+        move(peer, static_cast<std::byte*>(tensor.data()) + at,
+             to_int(std::min(kLongestMpiMessage, tensor.bytes() - at)));
       }
     }
   }

@@ -1,15 +1,40 @@
 #include "optim/adamw.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "optim/own_weights.h"
 
 namespace tokamak {
 
+namespace {
+
+// The pieces that calls join. f32 moments take the whole slice of a unit with one rule, so that all ranks make the same
+// calls; its padding stays zero.
+std::vector<OwnWeight> pieces_of(const ShardedParameters& parameters, const WeightRules& rules, DType moments) {
+  std::vector<OwnWeight> own = own_weights(parameters);
+  if (moments != DType::kF32) return own;
+  std::vector<OwnWeight> pieces;
+  for (int64_t u = 0; const std::vector<WeightRule>& of_unit : rules) {
+    if (std::all_of(of_unit.begin(), of_unit.end(), [&](const WeightRule& rule) { return rule == of_unit[0]; })) {
+      const int64_t begin = parameters.slice_begin(u);
+      pieces.push_back({.unit = u, .begin = begin, .end = begin + parameters.slice_elements(u)});
+    } else {
+      std::copy_if(own.begin(), own.end(), std::back_inserter(pieces),
+                   [&](const OwnWeight& one) { return one.unit == u; });
+    }
+    ++u;
+  }
+  return pieces;
+}
+
+}  // namespace
+
 AdamWUpdate::AdamWUpdate(const OptimizerOptions& options, uint64_t seed, const ShardedParameters& parameters,
                          const WeightRules& rules, const StateTensor& moments)
     : options_(options), seed_(seed) {
-  const std::vector<OwnWeight> own = own_weights(parameters);
+  const std::vector<OwnWeight> own = pieces_of(parameters, rules, moments.tensor.dtype());
   const bool draws = moments.tensor.dtype() == DType::kBF16;  // by index, which begins anew in each unit
   for (const UpdatePart& part : parameters.update_parts()) {
     std::vector<Call>& calls = parts_.emplace_back();

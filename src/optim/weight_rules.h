@@ -17,6 +17,7 @@ struct WeightRule {
   double weight_decay = 0;
 
   bool frozen() const { return lr_scale == 0; }
+  bool operator==(const WeightRule&) const = default;
 };
 
 // The rules of each unit's weights, in the order of flat_params. Error(kConfig), naming the group, if a pattern matches

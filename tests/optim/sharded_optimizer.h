@@ -72,11 +72,12 @@ struct OptimizerSteps {
 };
 
 // The state after these steps, from the weights' initial values or from `start`. Gradients are a function of the step
-// and the element. Padding at the end of units has gradients, too; that between matrices has none, as after backward.
+// and the element. With bf16 moments, padding at the end of units has gradients, too, and must not be updated.
 inline WholeState run_steps(const ParamTable& table, const OptimizerOptions& options, const Split& split,
                             const OptimizerSteps& steps = {}, const WholeState* start = nullptr) {
   WholeState whole;
   std::mutex access;
+  const bool bf16_moments = options.moments == MomentType::kBF16;
   on_threads(split.ranks, [&](World& world) {
     const MeshGroups groups(world.comm(), split.replicas);
     Backend backend = make_cpu_backend();
@@ -134,7 +135,7 @@ inline WholeState run_steps(const ParamTable& table, const OptimizerOptions& opt
         const int64_t slice = parameters.slice_elements(static_cast<int64_t>(u));
         const int64_t used = UnitLayout(table.units[u]).count - groups.mesh().shard().rank() * slice;
         for (int64_t i = std::max<int64_t>(used, 0); i < slice; ++i) {
-          gradients[parameters.slice_begin(static_cast<int64_t>(u)) + i] = 1.0f;
+          gradients[parameters.slice_begin(static_cast<int64_t>(u)) + i] = bf16_moments ? 1.0f : 0.0f;
         }
       }
       const size_t given_first = static_cast<size_t>(t - steps.first) * static_cast<size_t>(table.count());

@@ -35,7 +35,7 @@ void reduce_in_order(int64_t count, const Part& part, const Merge& merge) {
 }
 
 template <class T>
-double sum_of_squares(const T* x, int64_t count) {
+double sum_of_squares_f64(const T* x, int64_t count) {
   const auto piece = [](const T* from, int64_t length) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -134,13 +134,13 @@ uint64_t checksum_of(const Bits* x, int64_t first, int64_t count) {
 }  // namespace
 
 void CpuOps::do_sum_squares(Stream&, const SumSquares& args) {
-  args.sums.as<double>()[kSumSquaredGradients] += sum_of_squares(args.x.as<float>(), args.x.count());
+  args.sums.as<double>()[kSumSquaredGradients] += sum_of_squares_f64(args.x.as<float>(), args.x.count());
 }
 
 void CpuOps::do_normalize(Stream&, const Normalize& args) {
   with_act_type(args.x.dtype(), [&]<class T>(T) {
     T* x = args.x.as<T>();
-    const double norm = std::sqrt(sum_of_squares(x, args.x.count()));
+    const double norm = std::sqrt(sum_of_squares_f64(x, args.x.count()));
     *args.norm.as<double>() = norm;
     const float factor = normalizing_factor(norm, args.margin);
     parallel_blocks(args.x.count(), [=](int64_t begin, int64_t end) {
