@@ -154,9 +154,9 @@ Tensor Muon::result_of(const Piece& piece, Set& set) const {
   return set.pieces.flat(piece.place, piece.place + piece.count());
 }
 
-void Muon::prepare(int64_t round, Stream& compute, const UpdateStep& step) {
-  Set& set = set_of(round);
-  for (const Piece& piece : rounds_[static_cast<size_t>(round)].pieces) {
+void Muon::prepare(int64_t number, Stream& compute, const UpdateStep& step) {
+  Set& set = set_of(number);
+  for (const Piece& piece : rounds_[static_cast<size_t>(number)].pieces) {
     parameters_.backend().ops->muon_momentum(
         compute, {.grad = parameters_.gradients().flat(piece.begin, piece.end),
                   .momentum = momentum_.flat(piece.momentum, piece.momentum + piece.count()),

@@ -74,11 +74,11 @@ class Muon {
   Tensor direction_of(const Piece& piece, Set& set) const;
   Tensor result_of(const Piece& piece, Set& set) const;
 
-  void prepare(int64_t round, Stream& compute, const UpdateStep& step);
-  void send_to_owners(int64_t round, Stream& compute);
-  void orthogonalise(int64_t round, Stream& compute);
-  void send_back(int64_t round, Stream& compute);
-  void apply(int64_t round, Stream& compute, const UpdateStep& step);
+  void prepare(int64_t number, Stream& compute, const UpdateStep& step);
+  void send_to_owners(int64_t number, Stream& compute);
+  void orthogonalise(int64_t number, Stream& compute);
+  void send_back(int64_t number, Stream& compute);
+  void apply(int64_t number, Stream& compute, const UpdateStep& step);
 
   MuonOptions options_;
   uint64_t seed_;
