@@ -206,6 +206,13 @@ TEST_CASE("only matrices of layers have momentum, and the others the moments of 
   CHECK(both.at("exp_avg").size() == count(0) + count(2) + count(3) + count(4));
 }
 
+TEST_CASE("a group's factor scales the updates and the decay of its weights, by Muon and by AdamW") {
+  OptimizerOptions halved = muon_options();
+  halved.groups = {{.match = {"*"}, .lr_scale = 0.5}};
+  CHECK((run_steps(uneven_table(), halved, {2}, {.lr = 0.01}) ==
+         run_steps(uneven_table(), muon_options(), {3}, {.lr = 0.005})));
+}
+
 TEST_CASE("a step that is skipped changes nothing, whatever its gradients are") {
   const WholeState before = run_steps(uneven_table(), muon_options(), {3}, {.last = 3});
   for (const float gradient : {NAN, INFINITY}) {
