@@ -92,6 +92,17 @@ TEST_CASE(
   CHECK(saved_state(place.checkpoint("run", kSteps)).run.optimizer_start == 3);
 }
 
+TEST_CASE("a weight whose optimizer changes is refused, also where its unit has the state of both") {
+  const ToyPlace place;
+  RunConfig mixed = muon_config(place, "run", 2);
+  mixed.optimizer.groups = {{.match = {"*.o_proj.weight"}, .name = "adamw"}};
+  train(2, mixed, {.stop_at_step = 3});
+  CHECK_THAT(error_of(2, muon_config(place, "run", 2)).what(),
+             Catch::Contains("has no 'momentum' of 'model.layers.0.self_attn.o_proj.weight', only master, exp_avg, "
+                             "exp_avg_sq"));
+  CHECK(train(2, mixed) == RunEnd::kDone);
+}
+
 TEST_CASE("a frozen group keeps its weights, and the others train") {
   const ToyPlace place;
   RunConfig config = muon_config(place, "frozen", 2);
