@@ -1,13 +1,14 @@
 // Muon (Jordan 2024) on sharded matrices: each step orthogonalises the momentum of every matrix. Momentum and masters
-// are slices, as for AdamW; one rank orthogonalises a whole matrix, once in the run. In each round (muon_matrices.h)
+// are slices, as for AdamW; one rank orthogonalises a whole matrix, once in the run. A round (muon_matrices.h) has five
+// parts:
 //
-//   prepare         every rank updates the momentum of its pieces of the round's matrices
-//   to the owners   pieces travel inside the shard group of the owner
-//   orthogonalise   the owner runs Newton-Schulz on the whole matrix
-//   back            pieces of the result travel to the ranks that hold the slices, then to the other replicas
-//   apply           every rank updates masters and compute copies of its pieces
+//   prepare         every rank updates the momentum of its pieces of the round's matrices.
+//   to the owners   pieces travel inside the shard group of the owner.
+//   orthogonalise   the owner runs Newton-Schulz on the whole matrix.
+//   back            pieces of the result travel to the ranks that hold the slices, then to the other replicas.
+//   apply           every rank updates masters and compute copies of its pieces.
 //
-// Its buffers lie in those of whole gradients, which are idle during the update, where there are such and they suffice.
+// Its buffers lie in those of whole gradients, which are idle during the update, if these exist and suffice.
 // With overlap, round k + 1 travels to its owners, and round k - 1 back, while round k is orthogonalised. The GEMMs see
 // whole matrices, so equal gradients give the same bits for any number of ranks, replicas and ZeRO stage.
 #pragma once
