@@ -98,7 +98,7 @@ def second_signal(place):
         os.kill(ranks[0], signal.SIGSTOP)
         for _ in range(signals):
             series.process.send_signal(signal.SIGTERM)
-            series.says("the ranks shall save")
+            series.says("the ranks save and end")
         series.ends(code)
         gone_by = time.monotonic() + 10  # mpirun has sent SIGKILL; the processes may take a moment to end
         while alive(ranks) and time.monotonic() < gone_by:
