@@ -21,7 +21,7 @@ struct TokenizerTrainOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("vocab_size", vocab_size, "pieces, with the 3 special and 256 byte pieces; a multiple of 128 multiplies fastest");
+    v("vocab_size", vocab_size, "pieces, with the special ones and 256 bytes; a multiple of 128 multiplies fastest");
     v("character_coverage", character_coverage,
       "share of the text's characters that get pieces of their own, 0.98 to 1; the rarer ones become bytes");
     v("input_sentence_size", input_sentence_size,

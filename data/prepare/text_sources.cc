@@ -26,19 +26,28 @@ constexpr int64_t kIndexBytes = 20;                 // of a document
 
 bool is_complete(const std::string& data_set) { return exists(data_set + "/" + kDatasetManifest); }
 
+std::string lock_path(const std::string& data_set) { return data_set + ".lock"; }
+
 // Returns with the lock of a data set, or once another process has made it. A file system without locks has none: then
 // several processes may write the same tokens, and the last one's replace the others'.
 Descriptor lock_or_wait(const std::string& data_set, const std::function<void()>& wait) {
-  Descriptor lock = open_regular(data_set + ".lock", O_RDWR | O_CREAT | O_CLOEXEC);
-  if (!lock) fail(Kind::kData, str("cannot open ", data_set, ".lock: ", open_problem(errno)));
+  Descriptor lock = open_regular(lock_path(data_set), O_RDWR | O_CREAT | O_CLOEXEC);
+  if (!lock) fail(Kind::kData, str("cannot open ", lock_path(data_set), ": ", open_problem(errno)));
   bool said = false;
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && !is_complete(data_set)) {
-    if (!said) log::info("another process is making ", data_set, " (it holds ", data_set, ".lock): waiting for it");
+    if (!said)
+      log::info("another process is making ", data_set, " (it holds ", lock_path(data_set), "): waiting for it");
     said = true;
     wait();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   return lock;
+}
+
+// Only when the data set is complete: whoever waits for this lock, or takes a new one, then finds it so.
+void remove_lock(const std::string& data_set) {
+  std::error_code harmless;
+  std::filesystem::remove(lock_path(data_set), harmless);
 }
 
 // The first documents of a file: bytes of the file, and what they become.
@@ -100,13 +109,18 @@ std::optional<TokenizeReport> make_data_set(const SourceOptions& source, const T
   if (is_complete(text.data_set)) return std::nullopt;
   make_directories(parent_directory(text.data_set), Kind::kData);
   const Descriptor lock = lock_or_wait(text.data_set, [&] { progress({}); });
-  if (is_complete(text.data_set)) return std::nullopt;
+  if (is_complete(text.data_set)) {
+    remove_lock(text.data_set);
+    return std::nullopt;
+  }
   TokenizeOptions options;
   options.inputs = {source.path};
   options.output = text.data_set;
   options.existing = Existing::kReplace;
   options.tool = tool;
-  return tokenize(*load_tokenizer(source.tokenizer), options, progress);
+  const TokenizeReport report = tokenize(*load_tokenizer(source.tokenizer), options, progress);
+  remove_lock(text.data_set);
+  return report;
 }
 
 TextEstimate estimate_data_set(const SourceOptions& source, const TextSource& text, int64_t files) {

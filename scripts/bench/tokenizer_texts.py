@@ -87,7 +87,8 @@ def main():
         if unpacked.exists():
             continue
         debs = folder / "debs"
-        debs.mkdir(parents=True, exist_ok=True)
+        for made in (debs, unpacked.parent):
+            made.mkdir(parents=True, exist_ok=True)
         subprocess.run(["apt-get", "download", package], cwd=debs, check=True, capture_output=True)
         subprocess.run(["dpkg-deb", "-x", next(debs.glob(package + "_*.deb")), unpacked], check=True)
     for language in [*PACKAGES, "code"]:

@@ -194,28 +194,29 @@ class BenchCommand : public Command {
 
 void add_bench(CLI::App& root, Commands& commands) {
   CLI::App* bench = root.add_subcommand("bench", "measure a config's training step against this machine's GEMMs");
-  const auto add = [&](const char* name, Measured measured, const char* help) {
+  const auto add = [&](const char* name, Measured measured, const char* help, const char* example) {
     CLI::App* parser = add_command<BenchCommand>(*bench, commands, name, help, measured);
+    parser->footer(example);
     parser->get_option("config")->required();
     parser->preparse_callback([=](size_t) {
       if (!bench->parse_order().empty()) throw CLI::ParseError(str("options come after ", name), 1);
     });
   };
-  add("step", Measured::kStep, "a whole training step, as without a subcommand");
-  add("ops", Measured::kOps, "each operation of a step by itself, against a copy and a large GEMM");
-  add("calibrate", Measured::kMachine,
-      "operations of a step and collectives: a machine that tokamak plan predicts for");
-  add("generate", Measured::kGeneration, "prompts and decoding with a cache, against a copy and its GEMMs");
+  add("step", Measured::kStep, "a whole training step, as without a subcommand",
+      "  mpirun -n 2 tokamak bench step configs/llama-125m.yaml");
+  add("ops", Measured::kOps, "each operation of a step by itself, against a copy and a large GEMM",
+      "  tokamak bench ops configs/llama-125m.yaml --json ops.json");
+  add("calibrate", Measured::kMachine, "operations of a step and collectives: a machine that tokamak plan predicts for",
+      "  mpirun -n 2 tokamak bench calibrate configs/llama-125m.yaml --output machine.json");
+  add("generate", Measured::kGeneration, "prompts and decoding with a cache, against a copy and its GEMMs",
+      "  tokamak bench generate configs/llama-125m.yaml runtime.threads_per_rank=1");
   add_bench_tokenizer(*bench, commands);
   commands.emplace_back(
       bench, std::make_unique<BenchCommand>(bench, Measured::kStep));  // last: it is parsed with each of them
   bench->footer(
       "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
       "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"
-      "  tokamak bench configs/llama-8b.yaml model.num_hidden_layers=8 --documents 1500\n"
-      "  tokamak bench ops configs/llama-125m.yaml --json ops.json\n"
-      "  mpirun -n 2 tokamak bench calibrate configs/llama-125m.yaml --output machine.json\n"
-      "  tokamak bench generate configs/llama-125m.yaml runtime.threads_per_rank=1");
+      "  tokamak bench configs/llama-8b.yaml model.num_hidden_layers=8 --documents 1500");
 }
 
 }  // namespace tokamak::cli

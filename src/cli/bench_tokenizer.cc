@@ -53,7 +53,8 @@ class BenchTokenizerCommand : public Command {
 
 void add_bench_tokenizer(CLI::App& bench, Commands& commands) {
   add_command<BenchTokenizerCommand>(bench, commands, "tokenizer",
-                                     "a tokenizer's encoder: cold, on fresh text, and warm; processor time");
+                                     "a tokenizer's encoder: cold, on fresh text, and warm; processor time")
+      ->footer("  tokamak bench tokenizer --tokenizer mine/tokenizer.json --first a.txt --second b.txt");
 }
 
 }  // namespace tokamak::cli

@@ -44,9 +44,11 @@ void add_checkpoint(CLI::App& root, Commands& commands) {
   CLI::App* checkpoint = root.add_subcommand("checkpoint", "inspect and verify checkpoints, export and import models");
   checkpoint->require_subcommand(1);
   add_command<OnDirectory>(*checkpoint, commands, "inspect", "print a checkpoint's step, tokens, files and parameters",
-                           inspect);
+                           inspect)
+      ->footer("  tokamak checkpoint inspect runs/mine");
   add_command<OnDirectory>(*checkpoint, commands, "verify",
-                           "read every file and compare sizes and checksums (exit code 4: damaged)", verify);
+                           "read every file and compare sizes and checksums (exit code 4: damaged)", verify)
+      ->footer("  tokamak checkpoint verify runs/mine/checkpoints/step-00002000");
   add_checkpoint_export(*checkpoint, commands);
   add_checkpoint_import(*checkpoint, commands);
 }

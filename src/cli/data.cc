@@ -146,9 +146,11 @@ void add_data(CLI::App& root, Commands& commands) {
   CLI::App* data = root.add_subcommand(
       "data", "make data sets from text; verify, inspect or convert them and other programs' files");
   data->require_subcommand(1);
-  add_command<Tokenize>(*data, commands, "tokenize", "turn text into a data set");
+  add_command<Tokenize>(*data, commands, "tokenize", "turn text into a data set")
+      ->footer("  tokamak data tokenize --input texts --tokenizer tokenizer.model --output data/mine --validation 2%");
   add_command<PackData>(*data, commands, "pack",
-                        "write the table of rows that data.packing: best_fit reads beside a data set");
+                        "write the table of rows that data.packing: best_fit reads beside a data set")
+      ->footer("  tokamak data pack data/mine/train --length 8192");
   add_data_files(*data, commands);
 }
 

@@ -37,17 +37,20 @@ std::vector<std::string> data_sets_at(const std::string& directory) {
 }
 
 template <class Enum>
-CLI::Option* add_enum(CLI::App* parser, const char* flag, Enum& value, const char* help) {
+CLI::Option* add_enum(CLI::App* parser, const char* flag, Enum& value, const char* help,
+                      const std::vector<std::string>& names = enum_names(Enum{})) {
   return parser
       ->add_option_function<std::string>(
           flag, [&value](const std::string& name) { value = enum_from_name<Enum>(name); }, help)
-      ->check(CLI::IsMember(enum_names(Enum{})))
+      ->check(CLI::IsMember(names))
       ->default_str(enum_name(value));
 }
 
 // The options that say how files of other programs are read.
 void add_source_options(CLI::App* parser, SourceOptions& source) {
-  add_enum(parser, "--format", source.format, "format of the files");
+  std::vector<std::string> formats = enum_names(SourceFormat{});
+  std::erase(formats, enum_name(SourceFormat::kJsonl));  // text, which has no tokens yet
+  add_enum(parser, "--format", source.format, "format of the files", formats);
   parser->add_option("--tokenizer", source.tokenizer, "tokenizer of another program's files")->type_name("FILE");
   add_quantity(parser, "--delimiter-id", source.delimiter_id, parse_count,
                "id between documents in files without an index of them")
@@ -275,9 +278,17 @@ class ConvertData : public Command {
 
 void add_data_files(CLI::App& data, Commands& commands) {
   add_command<VerifyData>(data, commands, "verify",
-                          "read a data set and check checksums, index, ids and document ends (exit code 3: damaged)");
-  add_command<InspectData>(data, commands, "inspect", "print a data set's manifest, its lengths, or one window");
-  add_command<ConvertData>(data, commands, "convert", "write tokenized data of any format in another format");
+                          "read a data set and check checksums, index, ids and document ends (exit code 3: damaged)")
+      ->footer(
+          "  tokamak data verify data/mine\n"
+          "  tokamak data verify /lab/megatron/code_text_document --tokenizer tokenizer.model");
+  add_command<InspectData>(data, commands, "inspect", "print a data set's manifest, its lengths, or one window")
+      ->footer(
+          "  tokamak data inspect data/mine --lengths\n"
+          "  tokamak data inspect /lab/mds/c4 --tokenizer tokenizer.model --sample 0 --decode");
+  add_command<ConvertData>(data, commands, "convert", "write tokenized data of any format in another format")
+      ->footer(
+          "  tokamak data convert --input /lab/fineweb/fineweb_train --to tokamak --tokenizer tokenizer.model --output data/web");
 }
 
 }  // namespace tokamak::cli

@@ -148,9 +148,12 @@ void add_tokenizer(CLI::App& root, Commands& commands) {
   group->require_subcommand(1);
   add_tokenizer_train(*group, commands);
   add_tokenizer_evaluate(*group, commands);
-  add_command<Encode>(*group, commands, "encode", "text to token ids");
-  add_command<Decode>(*group, commands, "decode", "token ids to text");
-  add_command<InspectTokenizer>(*group, commands, "inspect", "print a tokenizer model's contents");
+  add_command<Encode>(*group, commands, "encode", "text to token ids")
+      ->footer("  echo 'It was' | tokamak tokenizer encode --model tokenizer.model --pieces");
+  add_command<Decode>(*group, commands, "decode", "token ids to text")
+      ->footer("  tokamak tokenizer decode --model tokenizer.model 306 471");
+  add_command<InspectTokenizer>(*group, commands, "inspect", "print a tokenizer model's contents")
+      ->footer("  tokamak tokenizer inspect Llama-3.2-1B/tokenizer.json");
 }
 
 }  // namespace tokamak::cli

@@ -3,6 +3,7 @@
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/printable.h"
 #include "cli/command.h"
@@ -93,7 +94,8 @@ class Evaluate : public Command {
   void print_table(const std::vector<MeasuredText>& files) const {
     size_t width = 9;
     for (const std::string& path : paths_) width = std::max(width, printable(path).size());
-    for (const MeasuredText& file : files) {
+    const bool alone = files.size() == 2;  // a file, which is the total, too
+    for (const MeasuredText& file : std::span(files).first(alone ? 1 : files.size())) {
       std::cout << printable(file.name) << ": " << human_bytes(file.size.bytes) << ", "
                 << human_count(double(file.size.characters)) << " characters, " << human_count(double(file.size.words))
                 << " words\n"

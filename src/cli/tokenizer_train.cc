@@ -237,7 +237,13 @@ int Train::train_bytelevel() {
 }  // namespace
 
 void add_tokenizer_train(CLI::App& tokenizer, Commands& commands) {
-  add_command<Train>(tokenizer, commands, "train", "train a SentencePiece BPE model, or a byte-level BPE, on text");
+  add_command<Train>(tokenizer, commands, "train", "train a SentencePiece BPE model, or a byte-level BPE, on text")
+      ->footer(
+          "  tokamak tokenizer train --input texts --vocab-size 4096 --output tokenizer.model\n"
+          "  tokamak tokenizer train --type bytelevel --pattern llama3 --input web.jsonl code.jsonl=0.5 --vocab-size 32Ki\n"
+          "      --output mine/tokenizer.json\n\n"
+          "bytelevel also writes tokenizer_config.json beside its output. It names BOS and EOS: a directory holds one\n"
+          "such tokenizer.");
 }
 
 }  // namespace tokamak::cli

@@ -94,6 +94,7 @@ class Doctor {
 
   // Every rank opens the data as the run will. Text that no run has tokenized yet is looked at instead.
   CheckResult data() {
+    if (options_.read_config && !config_) return skipped("data", "the config decides it");
     if (!config_ || config_->data.sources.empty()) return skipped("data", "no config names any");
     CheckResult result{.name = "data", .kind = Kind::kData};
     std::vector<SourceOptions> text;
@@ -102,6 +103,7 @@ class Doctor {
       RunConfig config = *config_;
       text = take_out_text(config);
       facts.set("untokenized", std::ssize(text));
+      facts.set("opened", std::ssize(config.data.sources));
       int64_t tokens = 0;
       if (!config.data.sources.empty()) {
         const RunData found(config, RunTable(config, batch));
@@ -112,7 +114,9 @@ class Doctor {
     });
     if (!opened) return result;
     const Facts& lead = result.ranks.front();
-    result.value = str(human_count(lead.number("tokens")), " tokens in ", config_->data.sources.size(), " source(s)");
+    if (lead.number("opened") > 0) {
+      result.value = str(human_count(lead.number("tokens")), " tokens in ", lead.number("opened"), " source(s)");
+    }
     if (lead.number("untokenized") > 0) judge_text(result, comm_, peers_, *config_, text);
     expect_equal(result, peers_, "tokens", Status::kFail, "it must be the same on all nodes");
     return result;

@@ -58,7 +58,8 @@ void judge_text(CheckResult& result, Comm& comm, const RankHosts& peers, const R
   if (!measured) return;
   const Facts& lead = result.ranks.front();
   const auto bytes_of = [&](const char* fact) { return human_bytes(static_cast<int64_t>(lead.number(fact))); };
-  result.value += str("; besides, ", bytes_of("text_bytes"), " of text, which train tokenizes before the run: about ",
+  result.value += str(result.value.empty() ? "" : "; besides, ", bytes_of("text_bytes"),
+                      " of text, which train tokenizes before the run: about ",
                       human_count(lead.number("estimated_tokens")), " tokens, ", bytes_of("estimated_bytes"));
   if (lead.number("estimated_bytes") <= lead.number("cache_free_bytes")) return;
   result.fail("", str("the data sets of the text will take about ", bytes_of("estimated_bytes"), " in ",

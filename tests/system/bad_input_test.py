@@ -38,6 +38,23 @@ def config_errors(place):
             text=CONFIG.replace("global_batch_tokens: 768, ", ""))
 
 
+def help_has_examples(place):
+    """the help of each command shows a call of it"""
+    def commands(words):
+        text = call([os.environ["TOKAMAK"], *words, "--help"]).stdout
+        names = re.findall(r"^  (\w+)  ", text.split("Subcommands:")[1], re.M) if "Subcommands:" in text else []
+        if not names or words == ["bench"]:
+            yield words, text
+        for name in names:
+            yield from commands([*words, name])
+
+    found = list(commands([]))
+    assert len(found) >= 26 and ["tokenizer", "train"] in [words for words, _ in found], found
+    for words, text in found:
+        example = r"^  (\S.*)?tokamak " + " ".join(words) + r"\b"
+        assert re.search(example, text, re.M), (words, text)
+
+
 def wrong_words(place):
     """a key, a subcommand or an option that is spelled wrong: exit 2, and the nearest one is named"""
     for arguments, said in ((["train", place.config("words"), "optimiser.lr=1"], "did you mean 'optimizer'?"),
@@ -231,5 +248,5 @@ def usage_errors(place):
     assert done.returncode == 2 and "absent.yaml" in done.stdout, done.stdout
 
 
-main([config_errors, wrong_words, data_errors, odd_text, other_data_on_resume, other_model_on_resume, other_batch_on_resume,
+main([config_errors, help_has_examples, wrong_words, data_errors, odd_text, other_data_on_resume, other_model_on_resume, other_batch_on_resume,
       other_function_on_resume, foreign_launcher, output_errors, no_memory, bounded_memory, few_descriptors, disk_full, not_finite, usage_errors])

@@ -62,6 +62,7 @@ def on_two_ranks(place):
 def bad_config(place):
     """an unknown key fails with 2, a model too large for the machine with 5, a missing data set with 3"""
     text = doctor([TOKAMAK, "doctor", place.config("bad"), "model.hiden_size=3"], 2)
+    assert re.search(r"skipped +data +the config decides it", text), text
     assert "hidden_size" in text and "do not start" in text, text
     text = doctor([TOKAMAK, "doctor", place.config("bad"), "model.hidden_size=131072", "model.num_hidden_layers=99"], 5)
     assert "the run needs" in text, text

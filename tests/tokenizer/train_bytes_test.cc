@@ -1,5 +1,6 @@
 // Parts of the byte-level training, also for the sanitizers. train_bytes_test.py compares the whole with Hugging Face.
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
@@ -134,6 +135,27 @@ TEST_CASE("counts beyond 32 bits order the merges") {
   words.add("cd", (int64_t{5} << 32) + 1);
   const LearnedMerges learned = learn_merges(words, {.vocab_size = 257}, {});
   CHECK(learned.pieces.back() == "cd");
+}
+
+TEST_CASE("a second tokenizer in a directory must have the special tokens of the first, or replace it") {
+  const TempDir directory;
+  const auto train = [&](const std::string& name, const std::string& eos) {
+    std::atomic<bool> given = false;  // threads ask
+    const auto next = [&](std::vector<TrainingText>& texts) {
+      texts = {{"aa aa aa"}};
+      return !given.exchange(true);
+    };
+    train_bytes(next, {.vocab_size = 258, .eos_token = eos}, directory.file(name), [](int64_t) {});
+  };
+  const std::string config = directory.file("tokenizer_config.json");
+  train("a.json", "<a>");
+  train("b.json", "<a>");
+  const std::string first = read_text(config, Kind::kData);
+  CHECK_THROWS_WITH(train("c.json", "<c>"), Catch::Contains(config) && Catch::Contains(directory.file("c.json")));
+  CHECK(read_text(config, Kind::kData) == first);
+  CHECK_FALSE(exists(directory.file("c.json")));
+  train("a.json", "<c>");
+  CHECK(read_text(config, Kind::kData).find("<c>") != std::string::npos);
 }
 
 TEST_CASE("invalid bytes become U+FFFD, wherever they stand") {

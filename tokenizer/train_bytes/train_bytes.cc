@@ -49,6 +49,8 @@ SpecialTokens special_tokens(const BytesTrainOptions& options) {
   return special;
 }
 
+std::string config_beside(const std::string& output) { return parent_directory(output) + "/tokenizer_config.json"; }
+
 void check(const BytesTrainOptions& o, const SpecialTokens& special, const std::string& output) {
   const int64_t least = 256 + std::ssize(special.all);
   need(o.vocab_size >= least && o.vocab_size <= kLargestVocabulary,
@@ -57,6 +59,10 @@ void check(const BytesTrainOptions& o, const SpecialTokens& special, const std::
   need(o.max_token_length >= 0, str("max_token_length=", o.max_token_length, " must not be negative"));
   need(o.memory >= kLeastMemory, str("memory=", o.memory, " must be at least ", kLeastMemory, " bytes"));
   need(output.ends_with(".json"), str("the output ", output, " must be named *.json"));
+  const std::string config = config_beside(output);
+  if (exists(output) || !exists(config) || read_text(config, Kind::kData) == render_tokenizer_config(special)) return;
+  fail(Kind::kConfig, str(config, " names the special tokens of another tokenizer, and there is no ", output),
+       "train into a directory of its own: --output DIR/tokenizer.json");
 }
 
 // Counts with all threads. A thread whose table would outgrow its share of the memory writes it to disk, sorted.
@@ -179,8 +185,7 @@ BytesTrainReport train_bytes(const NextTexts& next, const BytesTrainOptions& opt
   report.last_count = learned.last_count;
   report.merging_bytes = learned.peak_bytes;
   write_text_atomically(output, render_tokenizer_json(learned, pattern, special), Kind::kData);
-  write_text_atomically(parent_directory(output) + "/tokenizer_config.json", render_tokenizer_config(special),
-                        Kind::kData);
+  write_text_atomically(config_beside(output), render_tokenizer_config(special), Kind::kData);
   return report;
 }
 

@@ -58,8 +58,8 @@ struct BytesTrainReport {
 };
 
 // Writes `output`, named *.json, and tokenizer_config.json in its directory. `learned` gets the number of pieces so
-// far. Error(kConfig) for options out of range, Error(kData) without any text. Exceptions of `next` and `learned`
-// propagate.
+// far. Error(kConfig) for options out of range and beside another tokenizer's tokenizer_config.json, Error(kData)
+// without any text. Exceptions of `next` and `learned` propagate.
 BytesTrainReport train_bytes(const NextTexts& next, const BytesTrainOptions& options, const std::string& output,
                              const std::function<void(int64_t pieces)>& learned);
 
