@@ -99,6 +99,16 @@ MUON = {"steps": 60, "lr": 0.02, "momentum": 0.95,
         "cases": [((12, 20), "match_rms_adamw", True, 0.1), ((20, 12), "original", True, 0.1),
                   ((7, 13), "original", False, 0.0), ((15, 15), "match_rms_adamw", False, 0.1)]}
 
+# Sizes (hidden, intermediate, heads, head_dim, layers) of a model and of its base, and what else differs. The ratios of
+# a case differ. Eps and decay are large, so that a wrong factor of them shows.
+MUP = {"steps": 5, "sequence_length": 16, "lr": 1e-2, "betas": [0.9, 0.95], "eps": 1e-3, "weight_decay": 0.5,
+       "initializer_range": 0.3, "vocab_size": 61, "num_key_value_heads": 2, "rope_theta": 10000.0, "rms_norm_eps": 1e-5}
+MUP["cases"] = [
+    {"sizes": (24, 40, 4, 8, 4), "base": (8, 20, 2, 8, 2), "alpha": 1.0},
+    {"sizes": (24, 40, 4, 16, 4), "base": (8, 8, 2, 4, 1), "alpha": 0.5, "tied": True, "qkv_bias": True},
+    {"sizes": (16, 40, 4, 16, 3), "base": (8, 40, 4, 8, 2), "alpha": 0.75, "qk_norm": True},
+    {"sizes": (16, 40, 4, 8, 2), "base": (16, 40, 4, 8, 1), "alpha": 1.0, "tied": True}]
+
 
 def rope_parameters(config):
     return {"rope_type": "default", **config.get("rope_scaling", {}), "rope_theta": config["rope_theta"]}
@@ -261,6 +271,117 @@ def make_muon(directory):
     print(f"{path.name}: {path.stat().st_size} bytes, {len(out)} tensors")
 
 
+def mup_rules(case):
+    """The multiplier after each kind of weight, and {kind: (init std, lr, decay, eps)} relative to the base. They are
+    those of EleutherAI/nanoGPT-mup, branch completep, model.py, whose c_proj are o and down here."""
+    (m, m_d, _, _, n), alpha = [a / b for a, b in zip(case["sizes"], case["base"])], case["alpha"]
+    m_o = case["sizes"][2] * case["sizes"][3] / (case["base"][2] * case["base"][3])
+    depth_lr, outer_eps, hidden_eps = n ** (alpha - 1), 1 / m, 1 / m * n ** -alpha
+    hidden = {kind: (fan_in ** -0.5, depth_lr / fan_in, fan_in, hidden_eps)
+              for kind, fan_in in [("in", m), ("q", m), ("o", m_o), ("down", m_d)]}
+    rules = {"outer": (1, 1, 1, outer_eps), "final": (1, 1, 1, outer_eps), "head": (1, 1, 1, outer_eps),
+             "vector": (1, depth_lr, 1, hidden_eps), "q_vector": (1, depth_lr, 1, hidden_eps), **hidden}
+    attention = (case["base"][3] / case["sizes"][3]) ** 0.5  # 1/D instead of 1/sqrt(D), equal for the base
+    multipliers = dict.fromkeys(rules, 1) | {"o": n ** -alpha, "down": n ** -alpha, "q_vector": attention,
+                                             "final" if case.get("tied") else "head": 1 / m}
+    if not case.get("qk_norm"):
+        multipliers["q"] = attention
+    return multipliers, rules
+
+
+def mup_kind(name, case):
+    vector = "q_vector" if ("q_norm" if case.get("qk_norm") else "q_proj.bias") in name else "vector"
+    kinds = {"embed_tokens": "outer", "lm_head": "head", "model.norm": "final", "norm": vector, "bias": vector,
+             "q_proj": "q", "o_proj": "o", "down_proj": "down"}
+    return next((kind for part, kind in kinds.items() if part in name), "in")
+
+
+def mup_shapes(case):
+    (hidden, inner, heads, dim, layers), kv = case["sizes"], MUP["num_key_value_heads"] * case["sizes"][3]
+    out = {"model.embed_tokens.weight": (MUP["vocab_size"], hidden)}
+    for layer in (f"model.layers.{i}" for i in range(layers)):
+        widths = {"q": heads * dim, "k": kv, "v": kv}
+        out |= {f"{layer}.self_attn.{x}_proj.weight": (rows, hidden) for x, rows in widths.items()}
+        out |= {f"{layer}.self_attn.o_proj.weight": (hidden, heads * dim)}
+        out |= {f"{layer}.mlp.{x}_proj.weight": (inner, hidden) for x in ("gate", "up")}
+        out |= {f"{layer}.mlp.down_proj.weight": (hidden, inner)}
+        out |= {f"{layer}.{x}_layernorm.weight": (hidden,) for x in ("input", "post_attention")}
+        out |= {f"{layer}.self_attn.{x}_proj.bias": (rows,) for x, rows in widths.items() if case.get("qkv_bias")}
+        out |= {f"{layer}.self_attn.{x}_norm.weight": (dim,) for x in "qk" if case.get("qk_norm")}
+    out["model.norm.weight"] = (hidden,)
+    return out if case.get("tied") else out | {"lm_head.weight": (MUP["vocab_size"], hidden)}
+
+
+def mup_logits(w, case, multipliers, ids):
+    """A Llama in float64 whose multipliers stand in the forward pass."""
+    _, _, heads, dim, layers = case["sizes"]
+    kv, (batch, length) = MUP["num_key_value_heads"], ids.shape
+    times = lambda name: multipliers[mup_kind(name, case)]
+    norm = lambda x, name: (x * (x.square().mean(-1, keepdim=True) + MUP["rms_norm_eps"]).rsqrt()
+                            * w[name] * times(name))
+    def linear(x, name):
+        y = x @ w[f"{name}.weight"].T
+        return (y + w[f"{name}.bias"] if f"{name}.bias" in w else y) * times(f"{name}.weight")
+    angles = torch.outer(torch.arange(length, dtype=torch.float64),
+                         MUP["rope_theta"] ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim))
+    cos, sin = (torch.cat([f(angles)] * 2, -1) for f in (torch.cos, torch.sin))
+    rotate = lambda x: x * cos + torch.cat([-x[..., dim // 2:], x[..., :dim // 2]], -1) * sin
+    hidden_future = torch.full((length, length), -torch.inf, dtype=torch.float64).triu(1)
+    x = w["model.embed_tokens.weight"][ids]
+    for layer in (f"model.layers.{i}" for i in range(layers)):
+        h, own = norm(x, f"{layer}.input_layernorm.weight"), f"{layer}.self_attn"
+        q, k, v = (linear(h, f"{own}.{name}_proj").view(batch, length, count, dim).transpose(1, 2)
+                   for name, count in (("q", heads), ("k", kv), ("v", kv)))
+        if case.get("qk_norm"):
+            q, k = norm(q, f"{own}.q_norm.weight"), norm(k, f"{own}.k_norm.weight")
+        k, v = (y.repeat_interleave(heads // kv, 1) for y in (rotate(k), v))
+        weights = torch.softmax(rotate(q) @ k.transpose(-1, -2) / dim ** 0.5 + hidden_future, -1)
+        x = x + linear((weights @ v).transpose(1, 2).flatten(2), f"{own}.o_proj")
+        h = norm(x, f"{layer}.post_attention_layernorm.weight")
+        gate, up = linear(h, f"{layer}.mlp.gate_proj"), linear(h, f"{layer}.mlp.up_proj")
+        x = x + linear(torch.nn.functional.silu(gate) * up, f"{layer}.mlp.down_proj")
+    x = norm(x, "model.norm.weight")
+    head = "model.embed_tokens.weight" if case.get("tied") else "lm_head.weight"
+    return x @ w[head].T * (1 if case.get("tied") else times(head))
+
+
+def make_mup(directory):
+    """MUP["steps"] steps of AdamW in float64 on the published form of muP: multipliers in the forward pass. `normal`:
+    initial values of matrices before their standard deviation. `end`: the last weights times their multipliers."""
+    rng = np.random.default_rng(12)
+    out = {}
+    for i, case in enumerate(MUP["cases"]):
+        multipliers, rules = mup_rules(case)
+        w, groups = {}, []
+        for name, shape in mup_shapes(case).items():
+            std, lr, decay, eps = rules[mup_kind(name, case)]
+            if len(shape) == 2:
+                out[f"{i}/normal/{name}"] = torch.tensor(rng.standard_normal(shape), dtype=torch.float32)
+                start = out[f"{i}/normal/{name}"].double() * MUP["initializer_range"] * std
+            else:
+                start = torch.full(shape, 0.0 if name.endswith(".bias") else 1.0, dtype=torch.float64)
+            w[name] = torch.nn.Parameter(start)
+            groups.append({"params": [w[name]], "lr": MUP["lr"] * lr, "eps": MUP["eps"] * eps,
+                           "weight_decay": MUP["weight_decay"] * decay if len(shape) == 2 else 0.0})
+        optimizer = torch.optim.AdamW(groups, betas=tuple(MUP["betas"]), foreach=False, fused=False)
+        ids, targets = draw_batches(MUP["steps"] + 1, MUP["sequence_length"], MUP["vocab_size"], rng)
+        losses = []
+        for step in range(MUP["steps"] + 1):
+            logits = mup_logits(w, case, multipliers, ids[step])
+            losses.append(torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets[step].flatten()))
+            if step < MUP["steps"]:
+                optimizer.zero_grad()
+                losses[-1].backward()
+                optimizer.step()
+        out |= {f"{i}/end/{name}": (p.detach() * multipliers[mup_kind(name, case)]).float() for name, p in w.items()}
+        out[f"{i}/input_ids"], out[f"{i}/targets"] = ids.int(), targets.int()
+        out[f"{i}/losses"], out[f"{i}/logits"] = torch.stack(losses).detach().float(), logits.detach().float()
+        print(f"mup {i}: loss", " ".join(f"{x:.6f}" for x in out[f"{i}/losses"]))
+    path = directory / "mup.safetensors"
+    write(path, out, {**MUP, **provenance()})
+    print(f"{path.name}: {path.stat().st_size} bytes, {len(out)} tensors")
+
+
 def main():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -270,6 +391,7 @@ def main():
         make_case(name, seed, directory)
     make_frequencies(directory)
     make_muon(directory)
+    make_mup(directory)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,9 @@ class BenchCommand : public Command {
     if (measured == Measured::kStep) {
       parser->add_option("--micro-batches", micro_batches_, "micro-batches of a measured step; 0: as the config says")
           ->capture_default_str();
+      parser->add_flag("--coordinate-check", coordinate_check_,
+                       "instead: train small models of several sizes, and check that no activation grows with the size "
+                       "(model.mup); exit code 7 if one does");
     }
     if (measured == Measured::kStep || measured == Measured::kOps) {
       parser
@@ -69,8 +72,9 @@ class BenchCommand : public Command {
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
-      complete_from_data(config);
+      if (!coordinate_check_) complete_from_data(config);
     });
+    if (coordinate_check_) return check_coordinates(world, config);
     if (measured_ == Measured::kGeneration) return bench_generation(world, config);
     GlobalBatch batch;
     collectively(world.comm(), [&] { batch = make_global_batch(config, world.size()); });
@@ -116,6 +120,18 @@ class BenchCommand : public Command {
     print(std::cout, report);
     write_json(as_json(report));
     return 0;
+  }
+
+  int check_coordinates(World& world, const RunConfig& config) {
+    if (world.size() > 1) fail(Kind::kConfig, str("bench --coordinate-check runs on one rank, not ", world.size()));
+    Backend backend = make_backend_collectively(world, config.runtime);
+    const CoordinateCheck check = tokamak::check_coordinates(config, backend, {});
+    report(backend, check);
+    const std::vector<std::string> failures = check.failures();
+    if (failures.empty()) return 0;
+    fail(Kind::kNumerics, "the coordinate check fails: sizes depend on the model's, of " + join(failures, ", "),
+         config.model.mup.is_on() ? "optimizer.groups may be the reason, or an optimizer.eps that is not small"
+                                  : "model.mup scales learning rates and initial values by the model's size");
   }
 
   int bench_ops(World& world, const RunConfig& config, const GlobalBatch& batch) {
@@ -186,6 +202,7 @@ class BenchCommand : public Command {
   int64_t rounds_ = 3;
   int64_t micro_batches_ = 2;
   int64_t mean_document_ = 0;
+  bool coordinate_check_ = false;
   GenerateBenchmarkOptions generation_;
   std::string json_;
 };
@@ -216,7 +233,8 @@ void add_bench(CLI::App& root, Commands& commands) {
   bench->footer(
       "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
       "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"
-      "  tokamak bench configs/llama-8b.yaml model.num_hidden_layers=8 --documents 1500");
+      "  tokamak bench configs/llama-8b.yaml model.num_hidden_layers=8 --documents 1500\n"
+      "  tokamak bench configs/quickstart.yaml model.mup.base_hidden_size=320 --coordinate-check");
 }
 
 }  // namespace tokamak::cli

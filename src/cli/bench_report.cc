@@ -1,6 +1,7 @@
 #include "cli/bench_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
 
 #include "base/strings.h"
@@ -120,6 +121,32 @@ nlohmann::ordered_json as_json(const StepReport& r) {
                  {"mfu_causal", mfu_of(r).causal},
                  {"mfu_done", mfu_of(r).done}});
   }
+  return json;
+}
+
+void print(std::ostream& out, const CoordinateCheck& check) {
+  constexpr int kWidth = 9;
+  const size_t last = check.by_width.at(0).of_step.size() - 1;
+  out << "Slope of log RMS over log size; growth: the largest from step " << kFirstCheckedStep << " on, at most "
+      << kLargestGrowth << "; at least " << -kLargestFall << " at step " << last << "\n";
+  for (const auto& [size, rows] : {std::pair{"hidden_size", &check.by_width}, {"num_hidden_layers", &check.by_depth}}) {
+    row(out, size) << "   step 0        1        4" << std::setw(kWidth) << last << "   growth\n";
+    for (const CoordinateSlopes& one : *rows) {
+      row(out, "  " + one.value);
+      for (const size_t step : {size_t{0}, size_t{1}, size_t{4}, last}) {
+        const double slope = one.of_step.at(step);
+        out << std::setw(kWidth) << (std::isfinite(slope) ? fixed(slope, 3) : "-");
+      }
+      out << std::setw(kWidth) << fixed(one.growth(), 3) << (one.passes() ? "\n" : "  fails\n");
+    }
+  }
+  out << "Attention's logits are not observed: no operation writes them.\n";
+}
+
+nlohmann::ordered_json as_json(const CoordinateCheck& check) {
+  nlohmann::ordered_json json = {{"failures", check.failures()}};
+  for (const CoordinateSlopes& one : check.by_width) json["hidden_size"][one.value] = one.of_step;
+  for (const CoordinateSlopes& one : check.by_depth) json["num_hidden_layers"][one.value] = one.of_step;
   return json;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "bench/coordinate_check.h"
 #include "bench/generate_benchmark.h"
 #include "bench/op_benchmark.h"
 #include "bench/step_benchmark.h"
@@ -29,6 +30,9 @@ nlohmann::ordered_json as_json(const StepReport& report);
 
 void print(std::ostream& out, const GenerateTimes& times);
 nlohmann::ordered_json as_json(const GenerateTimes& times);
+
+void print(std::ostream& out, const CoordinateCheck& check);
+nlohmann::ordered_json as_json(const CoordinateCheck& check);
 
 void print(std::ostream& out, const OpTimes& times);
 nlohmann::ordered_json as_json(const OpTimes& times);

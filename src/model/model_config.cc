@@ -60,8 +60,10 @@ std::vector<FieldError> ModelConfig::problems() const {
     checks.require(head_size() > 2, "model.head_dim", head_size(), "must be above 2 for rope_type dynamic");
   }
   std::vector<FieldError> found = checks.take();
-  const std::vector<FieldError> of_scaling = rope_scaling.problems(max_position_embeddings);
-  found.insert(found.end(), of_scaling.begin(), of_scaling.end());
+  const bool sizes_ok = found.empty();
+  const auto add = [&](const std::vector<FieldError>& more) { found.insert(found.end(), more.begin(), more.end()); };
+  add(rope_scaling.problems(max_position_embeddings));
+  if (sizes_ok) add(mup.problems(*this));
   return found;
 }
 

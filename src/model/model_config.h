@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "model/mup.h"
 #include "model/rope_scaling.h"
 
 namespace tokamak {
@@ -36,6 +37,7 @@ struct ModelConfig {
   bool qk_norm = false;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
+  MupOptions mup;
   std::vector<const LayerKind*> pattern = {&kDecoderLayer};  // layer l is of kind *pattern[l % size]
 
   template <class Visitor>
@@ -68,6 +70,7 @@ struct ModelConfig {
       "the head reuses the embedding matrix: V C parameters less, which suits small models");
     v("initializer_range", initializer_range,
       "standard deviation of the initial matrices (normal, mean 0); larger values start with larger gradients");
+    v("mup", mup, "transfer of learning rates from a small base model to wider and deeper ones");
   }
 
   // Resolved values of fields where 0 means "derived".

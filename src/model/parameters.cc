@@ -63,6 +63,7 @@ ParamTable make_param_table(const ModelConfig& config, UnitSize unit) {
   }
   norms.matrices.push_back(norm_weight("model.norm.weight", config.hidden_size));
   table.units.push_back(std::move(norms));
+  apply_mup(config, table);
   return table;
 }
 

@@ -46,11 +46,13 @@ AdamWUpdate::AdamWUpdate(const OptimizerOptions& options, uint64_t seed, const S
       const StateUnit& held = moments.units.at(static_cast<size_t>(piece.unit));
       const int64_t at = held.begin + piece.begin - parameters.slice_begin(piece.unit);  // in the moments
       const bool follows = last != nullptr && last + 1 == &piece && calls.back().lr_scale == rule.lr_scale &&
+                           calls.back().eps == rule.eps &&
                            at - piece.begin == calls.back().moments - calls.back().begin &&
                            (last->unit == piece.unit || (!draws && calls.back().end == piece.begin));
       const bool decays_alike = follows && calls.back().groups.back().weight_decay == rule.weight_decay;
       if (!follows || (!decays_alike && calls.back().groups.size() == AdamW::kMostGroups)) {
-        calls.push_back({.begin = piece.begin, .moments = at, .first = piece.index, .lr_scale = rule.lr_scale});
+        calls.push_back(
+            {.begin = piece.begin, .moments = at, .first = piece.index, .lr_scale = rule.lr_scale, .eps = rule.eps});
       }
       Call& call = calls.back();
       call.end = piece.end;
@@ -85,7 +87,7 @@ void AdamWUpdate::run(size_t part, ShardedParameters& parameters, Stream& stream
                        .lr = step.lr * call.lr_scale,
                        .beta1 = beta1,
                        .beta2 = beta2,
-                       .eps = options_.eps,
+                       .eps = call.eps,
                        .bias1 = 1.0 - std::pow(beta1, t),
                        .bias2 = 1.0 - std::pow(beta2, t)});
   }

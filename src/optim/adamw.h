@@ -21,12 +21,12 @@ class AdamWUpdate {
            Tensor exp_avg_sq) const;
 
  private:
-  // Elements [begin, end) of the shard with one learning rate, which lie in the moments from `moments` on.
+  // Elements [begin, end) of the shard with one learning rate and eps, which lie in the moments from `moments` on.
   struct Call {
     int64_t begin = 0, end = 0;
     int64_t moments = 0;
     int64_t first = 0;  // index of the first in the model
-    double lr_scale = 1;
+    double lr_scale = 1, eps = 0;
     std::vector<AdamW::Group> groups = {};
   };
 

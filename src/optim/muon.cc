@@ -19,6 +19,8 @@ double scale_of(MuonScale scale, const MuonMatrix& matrix) {
       return 0.2 * std::sqrt(std::max(a, b));
     case MuonScale::kOriginal:
       return std::sqrt(std::max(1.0, a / b));
+    case MuonScale::kSpectral:  // Yang, Simon and Bernstein 2023 (2310.17813); torchtitan calls it spectral_unclamped
+      return std::sqrt(a / b);
   }
   TOKAMAK_UNREACHABLE(static_cast<int>(scale));
 }

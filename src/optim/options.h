@@ -22,9 +22,9 @@ inline const std::vector<std::string>& enum_names(NewtonSchulzCoefficients) {
   return names;
 }
 
-enum class MuonScale { kMatchRmsAdamW, kOriginal };
+enum class MuonScale { kMatchRmsAdamW, kOriginal, kSpectral };
 inline const std::vector<std::string>& enum_names(MuonScale) {
-  static const std::vector<std::string> names = {"match_rms_adamw", "original"};
+  static const std::vector<std::string> names = {"match_rms_adamw", "original", "spectral"};
   return names;
 }
 
@@ -44,8 +44,8 @@ struct MuonOptions {
       "jordan: one polynomial for all steps; polar_express: five that bring small singular values closer to 1, for "
       "steps: 5 alone");
     v("scale", scale,
-      "match_rms_adamw: 0.2 sqrt(max(A, B)) of an (A, B) matrix, for AdamW's lr and decay (Moonlight); original: "
-      "sqrt(max(1, A/B)), for an lr of about 0.02");
+      "match_rms_adamw: 0.2 sqrt(max(A, B)) of an (A, B) matrix, for AdamW's lr and decay; original: "
+      "sqrt(max(1, A/B)), for an lr near 0.02; spectral: sqrt(A/B)");
   }
 };
 

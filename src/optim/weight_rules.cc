@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "tensor/unit_layout.h"
@@ -18,7 +19,8 @@ WeightRule rule_of_kind(const OptimizerOptions& options, const Unit& unit, const
   const bool is_matrix = param.shape.rank() == 2 && !is_embedding(unit);
   return {.optimizer = is_matrix ? options.name : "adamw",
           .lr_scale = 1,
-          .weight_decay = decays ? options.weight_decay : 0.0};
+          .weight_decay = decays ? options.weight_decay : 0.0,
+          .eps = options.eps};
 }
 
 bool matches(const OptimizerGroup& group, const std::string& name) {
@@ -36,6 +38,19 @@ void apply(const OptimizerGroup& group, const std::string& key, const Unit& unit
        str(key, ".name is muon for '", param.name, "' ", param.shape.text(),
            ": Muon updates the matrices of layers, not vectors, the embedding or the head"),
        "narrow the pattern, or give these weights a group before it");
+}
+
+// The factor between the learning rates of the rule's optimizer and of AdamW. match_rms_adamw itself grows with the root of the width.
+double muon_factor(const OptimizerOptions& options, const WeightRule& rule, double fan_in) {
+  if (rule.optimizer != "muon") return 1;
+  return options.muon.scale == MuonScale::kMatchRmsAdamW ? std::sqrt(fan_in) : fan_in;
+}
+
+void scale(const OptimizerOptions& options, const UpdateScale& by, WeightRule& rule) {
+  const double muon = muon_factor(options, rule, by.fan_in);
+  rule.lr_scale *= by.lr * muon;
+  rule.weight_decay *= by.decay / muon;
+  rule.eps *= by.eps;
 }
 
 void expect_every_pattern_to_match(const OptimizerOptions& options, const std::vector<std::string>& names) {
@@ -65,6 +80,7 @@ WeightRules weight_rules(const OptimizerOptions& options, const ParamTable& tabl
         apply(options.groups[g], str("optimizer.groups[", g, "]"), unit, param, rule);
         break;
       }
+      scale(options, param.update, rule);
     }
   }
   expect_every_pattern_to_match(options, names);

@@ -1,6 +1,7 @@
 // The rule by which each weight is updated. The first of optimizer.groups with a pattern that matches the weight's name
 // decides. The kind of weight decides what the group leaves out: AdamW updates the embedding, the head and vectors,
-// vectors without decay, and optimizer.name updates other matrices.
+// vectors without decay, and optimizer.name updates other matrices. Factors of the weight itself (UpdateScale) multiply
+// the result.
 #pragma once
 
 #include <string>
@@ -15,6 +16,7 @@ struct WeightRule {
   std::string optimizer;  // "adamw", "muon"
   double lr_scale = 1;    // times the learning rate of the step; 0: frozen
   double weight_decay = 0;
+  double eps = 0;  // AdamW's
 
   bool frozen() const { return lr_scale == 0; }
   bool operator==(const WeightRule&) const = default;

@@ -13,12 +13,20 @@ namespace tokamak {
 
 enum class Decay { kYes, kNo };
 
+// Factors of the run's lr, decay and eps for one weight (model/mup.h), with AdamW. The spectral norm of Muon's update
+// does not grow with the fan-in, so Muon takes the fan-in's growth back.
+struct UpdateScale {
+  double lr = 1, decay = 1, eps = 1;
+  double fan_in = 1;  // columns, divided by those of the base model
+};
+
 struct Param {
   std::string name;      // "model.layers.0.self_attn.q_proj.weight"
   Shape shape;           // (rows, columns), or (C) for a norm
   double init_mean = 0;  // initial values are normal(mean, std); std 0: constant
   double init_std = 0;
   Decay decay = Decay::kYes;
+  UpdateScale update = {};
 };
 
 // One operand of an operation: parameters stacked by rows, or concatenated vectors, contiguous in this order.

@@ -55,8 +55,9 @@ Matrix64 orthogonalised(Matrix64 x, size_t m, size_t n, int steps) {
 // Masters of a table of one matrix after `steps`, in float64, with the gradients of run_steps().
 Matrix64 reference(const Matrix64& start, Shape shape, const OptimizerOptions& options, const OptimizerSteps& steps) {
   const auto a = double(shape[0]), b = double(shape[1]);
-  const double scale =
-      options.muon.scale == MuonScale::kOriginal ? std::sqrt(std::max(1.0, a / b)) : 0.2 * std::sqrt(std::max(a, b));
+  const double scale = options.muon.scale == MuonScale::kOriginal   ? std::sqrt(std::max(1.0, a / b))
+                       : options.muon.scale == MuonScale::kSpectral ? std::sqrt(a / b)
+                                                                    : 0.2 * std::sqrt(std::max(a, b));
   const double mu = options.muon.momentum;
   Matrix64 w = start, momentum(w.size()), direction(w.size());
   for (int64_t t = steps.first; t <= steps.last; ++t) {
@@ -93,7 +94,7 @@ double error_of_update(const Matrix64& a, const std::vector<float>& b, const Mat
 
 TEST_CASE("60 steps are those of the formula, for square, wide, tall and odd matrices") {
   for (const Shape& shape : {Shape{24, 24}, Shape{12, 40}, Shape{40, 12}, Shape{31, 17}, Shape{1, 20}, Shape{20, 1}}) {
-    for (const MuonScale scale : {MuonScale::kMatchRmsAdamW, MuonScale::kOriginal}) {
+    for (const MuonScale scale : {MuonScale::kMatchRmsAdamW, MuonScale::kOriginal, MuonScale::kSpectral}) {
       for (const bool nesterov : {true, false}) {
         for (const double decay : {0.0, 0.1}) {
           OptimizerOptions options = muon_options();
