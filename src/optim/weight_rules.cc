@@ -40,7 +40,7 @@ void apply(const OptimizerGroup& group, const std::string& key, const Unit& unit
        "narrow the pattern, or give these weights a group before it");
 }
 
-// The factor between the learning rates of the rule's optimizer and of AdamW. match_rms_adamw itself grows with the root of the width.
+// Muon's learning rate divided by AdamW's. The scale of match_rms_adamw itself grows with the root of the width.
 double muon_factor(const OptimizerOptions& options, const WeightRule& rule, double fan_in) {
   if (rule.optimizer != "muon") return 1;
   return options.muon.scale == MuonScale::kMatchRmsAdamW ? std::sqrt(fan_in) : fan_in;
