@@ -35,6 +35,7 @@ TEST_CASE("each key that alters the function is refused with both values, unless
       {"model.hidden_size", "64", "128"},
       {"model.tie_word_embeddings", "false", "true"},
       {"model.rope_scaling.factor", "0", "2"},
+      {"model.mup.base_hidden_size", "0", "64"},
       {"data.document_masking", "true", "false"},
   }));
   CAPTURE(key);
