@@ -1,4 +1,4 @@
-// Casts and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU for any size.
+// Casts, averages and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU for any size.
 #include "base/error.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -27,6 +27,13 @@ __global__ void accumulate(const From* src, float* dst, int64_t count) {
   }
 }
 
+__global__ void move_average(const float* x, float* average, int64_t count, float weight) {
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += int64_t{gridDim.x} * kThreads) {
+    const float before = average[i];
+    average[i] = before + weight * (x[i] - before);
+  }
+}
+
 template <class T>
 __global__ void fill_with(T* x, int64_t count, T value) {
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += int64_t{gridDim.x} * kThreads) {
@@ -46,7 +53,7 @@ void CudaOps::do_cast(Stream& stream, const Cast& args) {
   const int64_t count = args.src.count();
   if (args.write == Write::kOverwrite && args.src.dtype() == args.dst.dtype()) {
     TOKAMAK_CUDA(cudaMemcpyAsync(args.dst.data(), args.src.data(), static_cast<size_t>(args.dst.bytes()),
-                                 cudaMemcpyDeviceToDevice, handle(stream)));
+                                 cudaMemcpyDefault, handle(stream)));
     return;
   }
   with_act_type(args.src.dtype(), [&]<class From>(From) {
@@ -60,6 +67,12 @@ void CudaOps::do_cast(Stream& stream, const Cast& args) {
       });
     }
   });
+}
+
+void CudaOps::do_average(Stream& stream, const Average& args) {
+  const int64_t count = args.x.count();
+  launch({"average", blocks_of(count), kThreads}, handle(stream), move_average, args.x.as<float>(),
+         args.average.as<float>(), count, static_cast<float>(args.weight));
 }
 
 void CudaOps::do_fill(Stream& stream, const Fill& args) {

@@ -252,6 +252,13 @@ double check(const Cast& args) {
   return 0;
 }
 
+double check(const Average& args) {
+  expect({"x", args.x}, DType::kF32, {args.x.count()});
+  expect({"average", args.average}, DType::kF32, {args.x.count()});
+  TOKAMAK_CHECK(args.weight >= 0 && args.weight <= 1, "weight ", args.weight);
+  return 0;
+}
+
 double check(const Fill& args) {
   TOKAMAK_CHECK(args.x || args.x.count() == 0, "x is missing");
   return 0;

@@ -361,6 +361,14 @@ struct Cast {
   Write write = Write::kOverwrite;
 };
 
+// average += weight (x - average), in f32: a step of a moving average, or with weight 1/k of the mean of k tensors.
+// Both tensors may be in pinned host memory.
+struct Average {
+  Tensor x;           // (n) f32
+  Tensor average;     // (n) f32, in and out
+  double weight = 0;  // from 0 to 1
+};
+
 struct Fill {
   Tensor x;  // f32, bf16, f64 or i32
   double value = 0;
@@ -403,6 +411,7 @@ struct RandomNormal {
   V(statistics, Statistics)                   \
   V(checksum, Checksum)                       \
   V(cast, Cast)                               \
+  V(average, Average)                         \
   V(fill, Fill)                               \
   V(random_normal, RandomNormal)
 

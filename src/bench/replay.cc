@@ -37,7 +37,7 @@ void cut_flat_state(OperationValue& call, int64_t most) {
   auto* const adamw = std::get_if<AdamW>(&call);
   const bool flat = adamw || std::get_if<MuonMomentum>(&call) || std::get_if<MuonUpdate>(&call) ||
                     std::get_if<SumSquares>(&call) || std::get_if<Checksum>(&call) || std::get_if<Cast>(&call) ||
-                    std::get_if<Fill>(&call);
+                    std::get_if<Average>(&call) || std::get_if<Fill>(&call);
   if (!flat) return;
   for (const Operand& operand : operands(call)) {
     if (operand.tensor->count() > most) *operand.tensor = operand.tensor->flat(0, most);

@@ -52,6 +52,24 @@ TEST_CASE("cast accumulates into f32") {
   }
 }
 
+TEST_CASE("average moves towards x by its weight, all the way with 1 and not at all with 0") {
+  TestBackend cpu;
+  for (const int64_t n : kCounts) {
+    for (const double weight : {0.0, 1e-6, 0.3, 0.5, 1.0}) {
+      INFO(n << " elements, weight " << weight);
+      const HostTensor x = random_tensor(DType::kF32, {n}, "x"), before = random_tensor(DType::kF32, {n}, "before");
+      const HostTensor average = before;
+      cpu.ops().average(*cpu.stream, {x, average, weight});
+      Values expected = before.values();
+      const Values to = x.values();
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] += weight * (to[i] - expected[i]);
+      CHECK(max_error_before_rounding(average, expected) < 3e-7);
+      if (weight == 0) CHECK((average.bytes() == before.bytes()));
+      CHECK((x.values() == to));
+    }
+  }
+}
+
 TEST_CASE("fill writes its value in every dtype and touches nothing beside") {
   TestBackend cpu;
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kI32}) {

@@ -292,6 +292,9 @@ std::vector<Refusal> refusals() {
       {"cast: sizes differ", [](Ops& o, Stream& s) { o.cast(s, {.src = x, .dst = column}); }},
       {"cast: accumulation into bf16",
        [](Ops& o, Stream& s) { o.cast(s, {.src = x, .dst = bf({8}), .write = Write::kAccumulate}); }},
+      {"average: sizes differ", [](Ops& o, Stream& s) { o.average(s, {.x = x, .average = f32({7}), .weight = 1}); }},
+      {"average: in bf16", [](Ops& o, Stream& s) { o.average(s, {.x = x, .average = bf({8}), .weight = 1}); }},
+      {"average: weight above 1", [](Ops& o, Stream& s) { o.average(s, {.x = x, .average = y, .weight = 1.5}); }},
       {"fill: nothing to fill", [](Ops& o, Stream& s) { o.fill(s, {.x = {}, .value = 1}); }},
       {"random_normal: bf16", [](Ops& o, Stream& s) { o.random_normal(s, {.x = bf({8}), .seed = 1, .name = "x"}); }},
   };

@@ -1,4 +1,4 @@
-// Casts, fills and random contents of flat arrays.
+// Casts, averages, fills and random contents of flat arrays.
 #include <bit>
 #include <cstring>
 
@@ -59,6 +59,16 @@ void CpuOps::do_cast(Stream&, const Cast& args) {
     } else {
       with_act_type(args.dst.dtype(), [&]<class To>(To) { convert(src, args.dst.as<To>(), count); });
     }
+  });
+}
+
+void CpuOps::do_average(Stream&, const Average& args) {
+  const auto* x = args.x.as<float>();
+  auto* average = args.average.as<float>();
+  const auto weight = static_cast<float>(args.weight);
+  parallel_blocks(args.x.count(), [=](int64_t begin, int64_t end) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) average[i] += weight * (x[i] - average[i]);
   });
 }
 
