@@ -10,6 +10,7 @@
 #include "checkpoint/reader.h"
 #include "comm/collective_error.h"
 #include "formats/flat_slice.h"
+#include "tensor/state_kinds.h"
 #include "tensor/unit_layout.h"
 
 namespace tokamak {
@@ -27,9 +28,11 @@ void read_rounded(const Unit& unit, int64_t begin, const Tensor& part, const Rea
   }
 }
 
-// Whether the slice's elements of the weight come from the checkpoint; otherwise they are zero.
+// Whether the slice's elements of the weight come from the checkpoint; otherwise they are zero. Averages go with the
+// masters: the optimizer may start over without them.
 bool is_read(const KindSlice& slice, size_t weight, LoadKinds kinds) {
-  return slice.has(weight) && (kinds == LoadKinds::kAll || slice.kind == "master");
+  const bool is_weights = slice.kind == "master" || starts_with(slice.kind, kAveragePrefix);
+  return slice.has(weight) && (kinds == LoadKinds::kAll || is_weights);
 }
 
 void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit, LoadKinds kinds) {

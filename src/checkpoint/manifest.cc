@@ -65,6 +65,15 @@ SavedUnit parse_unit(const JsonValue& json, int64_t shards) {
   return unit;
 }
 
+std::map<std::string, AverageProgress> parse_averages(const JsonValue& json) {
+  std::map<std::string, AverageProgress> averages;
+  if (!json.present()) return averages;
+  for (const JsonValue& one : json.items()) {
+    averages[one["name"].text()] = {.updates = one["updates"].whole(1), .step = one["step"].whole(1)};
+  }
+  return averages;
+}
+
 CheckpointManifest parse_body(const JsonValue& json) {
   if (json["format"].text() != kFormat) json["format"].refuse(str("expected ", kFormat));
   const int64_t version = json["version"].whole(1);
@@ -78,7 +87,8 @@ CheckpointManifest parse_body(const JsonValue& json) {
   manifest.point = {.state = {.step = json["step"].whole(),
                               .tokens = json["tokens"].whole(),
                               .next_sample = json["next_sample"].whole(),
-                              .optimizer_start = json["optimizer_start"].whole_or(0)},
+                              .optimizer_start = json["optimizer_start"].whole_or(0),
+                              .averages = parse_averages(json["averages"])},
                     .seed = json["seed"].whole(INT64_MIN),
                     .config = json["config"].text(),
                     .data = json["data"].text()};
@@ -151,6 +161,9 @@ Json body_of(const CheckpointManifest& m) {
                {"config", m.point.config},
                {"data", m.point.data}};
   if (m.point.state.optimizer_start > 0) body["optimizer_start"] = m.point.state.optimizer_start;
+  for (const auto& [name, at] : m.point.state.averages) {
+    body["averages"].push_back({{"name", name}, {"updates", at.updates}, {"step", at.step}});
+  }
   return body;
 }
 

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/printable.h"
 #include "comm/rank_zero.h"
+#include "tensor/state_kinds.h"
 
 namespace tokamak {
 
@@ -95,6 +96,16 @@ std::string CheckpointReader::stored_dtype(const std::string& kind) const {
   fail(Kind::kCheckpoint, str(directory_, " has no '", printable(kind), "'"));
 }
 
+void CheckpointReader::use_average(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [average, progress] : manifest_.point.state.averages) names.push_back(printable(average));
+  if (manifest_.point.state.averages.count(name) == 0) {
+    fail(Kind::kCheckpoint, str(directory_, " has no average '", printable(name), "' of the weights"),
+         names.empty() ? "it has none: see 'averages' in docs/config.md" : "it has " + join(names, ", "));
+  }
+  weights_ = str(kAveragePrefix, name);
+}
+
 const SafetensorsFile& CheckpointReader::shard(int64_t index) {
   const auto found = open_.find(index);
   if (found != open_.end()) return found->second;
@@ -102,7 +113,8 @@ const SafetensorsFile& CheckpointReader::shard(int64_t index) {
   return open_.emplace(index, SafetensorsFile(path_of(index), Kind::kCheckpoint)).first->second;
 }
 
-void CheckpointReader::read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out) {
+void CheckpointReader::read(const std::string& wanted, const std::string& param, int64_t first, std::span<float> out) {
+  const std::string& kind = wanted == "master" ? weights_ : wanted;
   const auto found = params_.find(param);
   if (found == params_.end()) fail(Kind::kCheckpoint, str(directory_, " has no parameter '", param, "'"));
   const SavedUnit& unit = manifest_.units[found->second.unit];
@@ -123,7 +135,7 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
       fail(Kind::kCheckpoint, str(file.path(), ": '", printable(tensor_name), "' has ", tensor.count(),
                                   " elements, the manifest says ", unit.slice));
     }
-    if (kind == "master") {
+    if (wanted == "master") {
       file.read<float>(tensor, in_slice, piece);
     } else {
       file.read_as_float(tensor, in_slice, piece);

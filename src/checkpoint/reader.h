@@ -46,6 +46,10 @@ class CheckpointReader {
   // cannot be read.
   std::string stored_dtype(const std::string& kind) const;
 
+  // From now on, reads of "master" read this average of the weights. Error(kCheckpoint), naming those that the
+  // checkpoint has, if it has none of this name, or that has not begun.
+  void use_average(const std::string& name);
+
   // Elements [first, first + out.size()) of the parameter, row-major, from whichever files hold them, as f32.
   // Error(kCheckpoint) if the checkpoint has no such parameter, the parameter no such kind, a file cannot be read, or
   // masters are not F32.
@@ -64,6 +68,7 @@ class CheckpointReader {
   CheckpointManifest manifest_;
   std::map<std::string, Location> params_;
   std::map<int64_t, SafetensorsFile> open_;  // by shard
+  std::string weights_ = "master";           // the kind that is read as "master"
   Tick tick_;
 };
 
@@ -85,7 +90,7 @@ void check_same_model(const CheckpointReader& reader, const std::vector<const Un
 // master, momentum"; "" if it lacks none.
 std::string missing_state(const CheckpointReader& reader, const std::vector<UnitSlices>& units);
 
-// kMasters: all other kinds become zero.
+// kMasters: all kinds but masters and averages become zero.
 enum class LoadKinds { kAll, kMasters };
 
 // Fills this rank's slices of every unit, for any number of slices, and zeroes their padding, and the elements of

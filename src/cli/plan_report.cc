@@ -172,7 +172,7 @@ void print_memory(std::ostream& out, const PlanReport& report) {
 
 Reliability reliability_on(const PlanReport& report, int gpus) {
   const RunConfig& config = report.config;
-  const int64_t saved = saved_bytes(config.optimizer, make_param_table(config.model));
+  const int64_t saved = saved_bytes(config.optimizer, make_param_table(config.model), std::ssize(config.averages));
   return reliability_of(saved, gpus, report.machine.gpus_per_node, config.checkpoint.async);
 }
 

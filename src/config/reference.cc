@@ -90,8 +90,13 @@ std::string config_reference() {
   std::string out = kIntroduction;
   RunConfig defaults;
   const auto section = [&](const char* name, auto& options, const std::string& help) {
-    out += str("\n## ", name, "\n\n", help, ".\n\n| key | type | default | meaning |\n|---|---|---|---|\n",
-               rows(options, ""));
+    out += str("\n## ", name, "\n\n", help, ".\n\n| key | type | default | meaning |\n|---|---|---|---|\n");
+    using Options = std::remove_reference_t<decltype(options)>;
+    if constexpr (kIsVector<Options>) {
+      out += rows(typename Options::value_type{}, "[].");
+    } else {
+      out += rows(options, "");
+    }
   };
   defaults.fields(section);
   return out;

@@ -176,6 +176,30 @@ double share_of_run(const TrainingLength& length, const TrainingOptions& trainin
   return NAN;
 }
 
+void check_averages(const std::vector<AverageOptions>& averages, const TrainingOptions& training, FieldChecks& checks) {
+  for (size_t i = 0; i < averages.size(); ++i) {
+    const AverageOptions& one = averages[i];
+    const std::string item = str("averages[", i, "]");
+    if (checks.given(!one.name.empty(), item + ".name", "for example ema")) {
+      checks.require(is_word(one.name) && one.name.find('/') == std::string::npos, item + ".name", one.name,
+                     "must be a word of letters, digits, _, - and ., of 64 characters at most", "for example ema");
+    }
+    for (size_t j = 0; j < i; ++j) {
+      checks.require(one.name != averages[j].name, item + ".name", one.name,
+                     str("is the name of averages[", j, "], too"), "give them different names");
+    }
+    const std::string half_life = str("'", print_training_length(one.half_life), "'");
+    checks.require(!one.is_exponential() || (one.half_life.unit == Unit::kTokens && one.half_life.value > 0),
+                   item + ".half_life", half_life, "must be tokens above 0, or none for the plain mean",
+                   "for example 2B tokens");
+    checks.at_least(item + ".every", one.every, 1);
+    const std::string start = str("'", print_training_length(one.start), "'");
+    checks.require(one.start.unit != Unit::kSeconds, item + ".start", start,
+                   "must be in steps or tokens, or a share of the run", "for example 2000 steps, 1B tokens or 5%");
+    checks.require(!(share_of_run(one.start, training) > 1), item + ".start", start, "is after the end of the run");
+  }
+}
+
 void check_cycles(const ScheduleOptions& schedule, FieldChecks& checks) {
   const bool restarts = schedule.decay_type == DecayType::kRestarts;
   const std::string length = print_training_length(schedule.cycle_length);
@@ -286,6 +310,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   check_training(config.training, config.data, checks);
   check_optimizer(config.optimizer, checks);
   check_schedule(config.lr_scheduler, config.training, checks);
+  check_averages(config.averages, config.training, checks);
   check_parallelism(config.parallelism, config.model, checks);
   check_activation_checkpoint(config.activation_checkpoint, checks);
   check_checkpoint(config.checkpoint, checks);

@@ -165,7 +165,8 @@ class Doctor {
     DiskOptions disk{.directory = options_.directory, .rate = options_.disk};
     if (config_) {
       if (disk.directory.empty()) disk.directory = config_->run.output_dir;
-      disk.checkpoint_bytes = saved_bytes(config_->optimizer, make_param_table(config_->model));
+      disk.checkpoint_bytes =
+          saved_bytes(config_->optimizer, make_param_table(config_->model), std::ssize(config_->averages));
       disk.keep = config_->checkpoint.keep_latest;
     }
     if (disk.directory.empty()) return skipped("disk", "neither a config nor --directory was given");

@@ -52,6 +52,7 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
                   plan_),
       optimizer_(options.sizes.training ? make_optimizer(options.optimizer, options.seed, parameters_, plan_)
                                         : nullptr),
+      averages_(options.sizes.training ? options.averages : std::vector<AverageOptions>(), parameters_, plan_),
       model_(options.model, parameters_,
              {.max_tokens = options.sizes.max_tokens,
               .max_length = options.sizes.max_length,
@@ -87,6 +88,7 @@ void Engine::commit() {
   arena_ = std::make_unique<Arena>(plan_, *backend_.device);
   parameters_.commit(*arena_);
   if (optimizer_) optimizer_->commit(*arena_);
+  averages_.commit(*arena_, *compute_);
   model_.commit(*arena_, *compute_);
   if (statistics_) statistics_->commit(*arena_);
   if (cache_) cache_->commit(*arena_, backend_);
@@ -98,6 +100,7 @@ std::vector<StateTensor> Engine::state() const {
   std::vector<StateTensor> all = {state_of_all_weights("master", parameters_)};
   all.front().tensor = parameters_.master();
   if (optimizer_) all.insert(all.end(), optimizer_->state().begin(), optimizer_->state().end());
+  all.insert(all.end(), averages_.state().begin(), averages_.state().end());
   return all;
 }
 

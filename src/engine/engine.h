@@ -11,6 +11,7 @@
 #include "infer/kv_cache.h"
 #include "model/options.h"
 #include "model/transformer.h"
+#include "optim/averages.h"
 #include "optim/optimizer.h"
 #include "tensor/arena.h"
 #include "zero/shard_statistics.h"
@@ -31,7 +32,8 @@ struct EngineSizes {
 struct EngineOptions {
   ModelConfig model;  // vocab_size is known
   OptimizerOptions optimizer;
-  uint64_t seed = 0;  // of the optimizer's random rounding
+  std::vector<AverageOptions> averages;  // of the weights, if it trains
+  uint64_t seed = 0;                     // of the optimizer's random rounding
   PrecisionOptions precision;
   ParallelismOptions parallelism;  // the mesh has its degrees
   ActivationCheckpointOptions activation_checkpoint;
@@ -52,6 +54,7 @@ class Engine {
   ShardedParameters& parameters() { return parameters_; }
   bool plans_snapshot() const { return plans_snapshot_; }                          // EngineSizes::snapshot
   Optimizer& optimizer() { return *optimizer_; }                                   // if it trains
+  Averages& averages() { return averages_; }                                       // none unless it trains
   ShardStatistics* statistics() { return statistics_ ? &*statistics_ : nullptr; }  // if it has memory for them
   Transformer& model() { return model_; }
   KvCache& cache() { return *cache_; }  // if it has cached sequences
@@ -59,7 +62,7 @@ class Engine {
   const Mesh& mesh() const { return mesh_; }
   Comm& comm() { return mesh_.world(); }  // all ranks
   Stream& compute() { return *compute_; }
-  std::vector<StateTensor> state() const;      // "master", then the optimizer's if it trains
+  std::vector<StateTensor> state() const;      // "master", then the optimizer's and averages if it trains
   Tensor sums() const { return sums_; }        // (kStepSums) f64
   Tensor control() const { return control_; }  // (kStepControls) f32
 
@@ -70,6 +73,7 @@ class Engine {
   ParamTable table_;
   ShardedParameters parameters_;
   std::unique_ptr<Optimizer> optimizer_;
+  Averages averages_;
   std::optional<ShardStatistics> statistics_;
   Transformer model_;
   std::optional<KvCache> cache_;

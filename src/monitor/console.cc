@@ -24,10 +24,16 @@ std::string interval_text(const MetricRecord& record) {
 std::string seconds_text(double seconds) { return str("  (", fixed(seconds, 1), " s)"); }
 
 std::string validation_text(const MetricRecord& record) {
-  const std::string name = "validation/bits_per_byte";
+  const std::string name = "validation/bits_per_byte", of_average = "validation/loss_";
+  std::string averages;
+  for (const NamedValue& one : record.values) {
+    if (starts_with(one.name, of_average)) {
+      averages += str("  ", printable(one.name.substr(of_average.size())), " ", fixed(one.value, 4));
+    }
+  }
   return str("  validation loss ", fixed(record.at("validation/loss"), 4), "  perplexity ",
              fixed(record.at("validation/perplexity"), 2),
-             record.has(name) ? str("  bits/byte ", fixed(record.at(name), 4)) : "",
+             record.has(name) ? str("  bits/byte ", fixed(record.at(name), 4)) : "", averages,
              seconds_text(record.at("time/validation")));
 }
 

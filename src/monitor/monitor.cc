@@ -16,9 +16,11 @@ void Monitor::step(const StepOutcome& outcome, double data_wait) {
       outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = setup_.memory_used()}));
 }
 
-void Monitor::validation(int64_t step, double loss, std::optional<double> bits_per_byte, double seconds) {
+void Monitor::validation(int64_t step, double loss, std::optional<double> bits_per_byte,
+                         const std::vector<NamedValue>& of_averages, double seconds) {
   MetricRecord record = record_at(step, {{"validation/loss", loss}, {"validation/perplexity", std::exp(loss)}});
   if (bits_per_byte) record.values.push_back({"validation/bits_per_byte", *bits_per_byte});
+  for (const NamedValue& one : of_averages) record.values.push_back({"validation/loss_" + one.name, one.value});
   record.values.push_back({"time/validation", seconds});
   setup_.recorder.write(std::move(record));
 }

@@ -20,7 +20,9 @@ class Monitor {
 
   // Takes the finished steps in order. `data_wait` is this rank's total wait for data so far, in seconds.
   void step(const StepOutcome& outcome, double data_wait);
-  void validation(int64_t step, double loss, std::optional<double> bits_per_byte, double seconds);
+  // `of_averages`: the losses of averages of the weights, by name.
+  void validation(int64_t step, double loss, std::optional<double> bits_per_byte,
+                  const std::vector<NamedValue>& of_averages, double seconds);
   void evals(int64_t step, const std::vector<NamedValue>& results, double seconds);  // names: "hellaswag/acc"
   void samples(int64_t step, std::vector<SampleText> samples, double seconds);
   // `seconds` is the time that the statistics took.

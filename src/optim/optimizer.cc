@@ -22,7 +22,7 @@ bool any(const std::vector<bool>& weights) { return std::find(weights.begin(), w
 // Lays out the slices of the units that have weights with this state.
 StateTensor lay_out(std::string name, DType dtype, const char* optimizer, const WeightRules& rules,
                     const ShardedParameters& parameters) {
-  StateTensor state{std::move(name), {}, {}};
+  StateTensor state{.name = std::move(name), .tensor = {}, .units = {}};
   int64_t elements = 0;
   for (int64_t u = 0; const std::vector<WeightRule>& of_unit : rules) {
     StateUnit& unit = state.units.emplace_back(StateUnit{StateUnit::kNone, weights_of(of_unit, optimizer)});
@@ -85,8 +85,9 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, uint6
   return optimizer;
 }
 
-int64_t saved_bytes(const OptimizerOptions& options, const ParamTable& table) {
-  return optimizer_makers().at(options.name)(options, 0)->saved_bytes(table);
+int64_t saved_bytes(const OptimizerOptions& options, const ParamTable& table, int64_t averages) {
+  const int64_t bytes_of_averages = averages * table.count() * size_of(DType::kF32);
+  return optimizer_makers().at(options.name)(options, 0)->saved_bytes(table) + bytes_of_averages;
 }
 
 }  // namespace tokamak

@@ -28,6 +28,7 @@ struct StateTensor {
   std::string name;
   Tensor tensor;                 // (elements of its units) f32 or bf16; without data before commit()
   std::vector<StateUnit> units;  // of every unit of the table, in order
+  bool in_host_memory = false;   // pinned: the host reads and writes it, too
 };
 
 // The state with this name of all weights; its tensor has no data.
@@ -87,7 +88,7 @@ std::map<std::string, OptimizerMaker>& optimizer_makers();
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, uint64_t seed, ShardedParameters& parameters,
                                           MemoryPlan& plan);
 
-// Optimizer::saved_bytes() of the optimizer that the options name.
-int64_t saved_bytes(const OptimizerOptions& options, const ParamTable& table);
+// Optimizer::saved_bytes() of the optimizer that the options name, and the bytes of this many averages (averages.h).
+int64_t saved_bytes(const OptimizerOptions& options, const ParamTable& table, int64_t averages = 0);
 
 }  // namespace tokamak

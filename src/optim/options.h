@@ -101,6 +101,29 @@ struct OptimizerOptions {
   }
 };
 
+struct AverageOptions {
+  std::string name;
+  TrainingLength half_life;
+  int64_t every = 8;
+  TrainingLength start;
+
+  bool is_exponential() const { return half_life != TrainingLength::none(); }
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("name", name,
+      "name of the average in metrics, checkpoints and `--weights`, for example ema; no two have the same");
+    v("half_life", half_life,
+      "tokens after which weights count half, in an exponential average; a longer one is smoother and lags more; none: "
+      "the plain mean");
+    v("every", every,
+      "steps between updates; each moves 12 bytes a weight, 8 of them to and from the host; a higher number averages "
+      "fewer weights");
+    v("start", start,
+      "step, tokens or share of the run after which the average begins, with the weights of that step; none: step 1");
+  }
+};
+
 enum class DecayType { kConstant, kWsd, kCosine, kLinear, kInverseSqrt, kRestarts };
 inline const std::vector<std::string>& enum_names(DecayType) {
   static const std::vector<std::string> names = {"constant", "wsd", "cosine", "linear", "inverse_sqrt", "restarts"};

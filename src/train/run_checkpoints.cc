@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
+#include "tensor/state_kinds.h"
+#include "train/average_updates.h"
 
 namespace tokamak {
 
@@ -18,21 +21,34 @@ MissingState on_missing_state(const CheckpointOptions& options) {
   return may ? MissingState::kStartOver : MissingState::kRefuse;
 }
 
+// An average that the checkpoint lacks begins in this run.
+std::vector<UnitSlices> without_new_averages(std::vector<UnitSlices> units, const std::vector<std::string>& saved) {
+  for (UnitSlices& unit : units) {
+    std::erase_if(unit.slices, [&](const KindSlice& slice) {
+      return starts_with(slice.kind, kAveragePrefix) &&
+             std::find(saved.begin(), saved.end(), slice.kind) == saved.end();
+    });
+  }
+  return units;
+}
+
 }  // namespace
 
 bool load_weights(Comm& comm, CheckpointReader& reader, Engine& engine, MissingState missing) {
   std::optional<HostState> read;
+  std::vector<UnitSlices> slices;
   std::string lacking;
   collectively(comm, [&] {
     read.emplace(engine);
+    slices = without_new_averages(read->slices(), reader.manifest().kinds);
     if (reader.manifest().point.state.step == 0) return;
-    lacking = missing_state(reader, read->slices());
+    lacking = missing_state(reader, slices);
     if (lacking.empty() || missing == MissingState::kStartOver) return;
     fail(Kind::kCheckpoint, str(reader.directory(), " ", lacking, ": it was trained with another optimizer"),
          "use the checkpoint's optimizer.name and groups; or, to start the optimizer's state from zero, "
          "checkpoint.allow_changes=[optimizer]");
   });
-  load(comm, reader, read->place(), read->slices(), lacking.empty() ? LoadKinds::kAll : LoadKinds::kMasters);
+  load(comm, reader, read->place(), slices, lacking.empty() ? LoadKinds::kAll : LoadKinds::kMasters);
   read->push();
   return !lacking.empty();
 }
@@ -66,6 +82,14 @@ RunState RunCheckpoints::load_or_initialize(const Check& check) {
     state.optimizer_start = state.step;
     if (comm_.rank() == 0)
       log::warning("the optimizer's state starts from zero: checkpoint.allow_changes has optimizer");
+  }
+  const auto [dropped, added] = keep_averages_of(config_.averages, state);
+  if (comm_.rank() == 0) {
+    if (!dropped.empty()) log::info("averages that this run ignores: ", printable(join(dropped, ", ")));
+    if (!added.empty()) {
+      log::info("averages not begun in ", reader->directory(), ": ", join(added, ", "),
+                "; each begins at its start or, if that is past, now");
+    }
   }
   const RunTable::Row next = open_.table.at(state.step + 1);
   if (state.tokens != next.tokens) {

@@ -22,6 +22,7 @@ struct RunConfig {
   TrainingOptions training;
   OptimizerOptions optimizer;
   ScheduleOptions lr_scheduler;
+  std::vector<AverageOptions> averages;
   ParallelismOptions parallelism;
   PrecisionOptions precision;
   ActivationCheckpointOptions activation_checkpoint;
@@ -38,6 +39,8 @@ struct RunConfig {
     v("training", training, "length, batch and validation; required");
     v("optimizer", optimizer, "optimizer and weight decay");
     v("lr_scheduler", lr_scheduler, "the learning rate over the run");
+    v("averages", averages,
+      "averages of the weights, in host memory, for validation and export beside the last weights");
     v("parallelism", parallelism, "how the state is spread over the ranks");
     v("precision", precision, "number formats");
     v("activation_checkpoint", activation_checkpoint, "memory against recomputation");

@@ -52,6 +52,7 @@ PlannedRun cut_run(const RunConfig& config, const GlobalBatch& batch, const Mesh
 EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) {
   return {.model = config.model,
           .optimizer = config.optimizer,
+          .averages = config.averages,
           .seed = static_cast<uint64_t>(config.run.seed),
           .precision = config.precision,
           .parallelism = config.parallelism,

@@ -16,13 +16,15 @@ std::vector<RunStage> not_empty(std::vector<RunStage> stages) {
 }  // namespace
 
 RunTable::RunTable(std::vector<RunStage> stages, const ScheduleOptions& schedule, double peak_lr)
-    : stages_(not_empty(std::move(stages))),
-      schedule_(schedule, peak_lr,
-                {.total = total_steps(), .tokens_after = [this](int64_t step) { return tokens_after(step); }}) {}
+    : stages_(not_empty(std::move(stages))), schedule_(schedule, peak_lr, run_steps()) {}
 
 RunTable::RunTable(const RunConfig& config, const GlobalBatch& batch)
     : RunTable({{.until_step = batch.total_steps, .length = batch.length, .sequences = batch.sequences_per_step}},
                config.lr_scheduler, config.optimizer.lr) {}
+
+RunSteps RunTable::run_steps() const {
+  return {.total = total_steps(), .tokens_after = [this](int64_t step) { return tokens_after(step); }};
+}
 
 RunTable::Row RunTable::at(int64_t step) const {
   Row row = without_lr(step);

@@ -36,6 +36,7 @@ class RunTable {
   int64_t tokens_after(int64_t step) const { return without_lr(step + 1).tokens; }
   int64_t total_steps() const { return stages_.back().until_step; }
   const Schedule& schedule() const { return schedule_; }
+  RunSteps run_steps() const;  // while this table lives
 
  private:
   Row without_lr(int64_t step) const;

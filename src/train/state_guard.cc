@@ -8,7 +8,8 @@ namespace tokamak {
 
 StateGuard::StateGuard(Engine& engine) : engine_(engine), parts_(engine.state()) {
   const Tensor weights = engine.parameters().weights();
-  if (weights.data() != parts_.front().tensor.data()) parts_.push_back({"compute copy", weights, {}});
+  if (weights.data() != parts_.front().tensor.data())
+    parts_.push_back({.name = "compute copy", .tensor = weights, .units = {}});
   const Shape shape = {kRows, static_cast<int64_t>(parts_.size()), 2};
   MemoryPlan plan;
   const auto sums = plan.add("checksums", DType::kI32, shape);

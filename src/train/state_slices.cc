@@ -42,7 +42,7 @@ HostState::HostState(Engine& engine) : engine_(engine), state_(engine.state()) {
   for (const StateTensor& one : state_) {
     const Tensor state = one.tensor;
     Part& part = parts_.emplace_back(Part{.state = state, .host = state, .copy = nullptr});
-    if (engine.backend().device->uses_host_memory()) continue;
+    if (engine.backend().device->uses_host_memory() || one.in_host_memory) continue;
     try {
       part.copy = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(state.bytes()));
     } catch (const std::bad_alloc&) {
@@ -101,7 +101,12 @@ void StateSnapshot::copy_state() {
     const Tensor state = state_[part].tensor;
     int64_t at = 0;
     for (const Tensor& host : copies_of(part, 0, state.count())) {
-      engine_.backend().device->copy_to_host(engine_.compute(), state.flat(at, at + host.count()), host.data());
+      const Tensor piece = state.flat(at, at + host.count());
+      if (state_[part].in_host_memory) {
+        engine_.backend().ops->cast(engine_.compute(), {.src = piece, .dst = host});
+      } else {
+        engine_.backend().device->copy_to_host(engine_.compute(), piece, host.data());
+      }
       at += host.count();
     }
   }

@@ -56,6 +56,7 @@ void update_weights(Engine& engine, const StepSettings& settings) {
   const Tensor updates = statistics != nullptr ? engine.parameters().gradients() : Tensor();
   engine.optimizer().step(compute,
                           {.t = settings.t, .lr = settings.lr, .control = engine.control(), .updates = updates});
+  engine.averages().update(settings.averages, compute);
   if (settings.guard != nullptr) settings.guard->after_update();
   if (statistics != nullptr) statistics->see_update(compute);
 }

@@ -24,6 +24,7 @@ struct StepSettings {
   int64_t micro_batches = 1;              // of this rank
   StateGuard* guard = nullptr;            // sees the state before and after the update
   ShardStatistics* statistics = nullptr;  // sees gradients before clipping, then weights and updates
+  std::vector<double> averages = {};      // weight of each average's update; empty: none is updated
 };
 
 // Returns to how many tokens a token of this rank attended, on average (TokenFlops::done).

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "comm/collective_error.h"
+#include "train/average_updates.h"
 #include "train/tensor_records.h"
 #include "train/validation.h"
 
@@ -81,7 +82,8 @@ void Trainer::step() {
                                  .max_grad_norm = config().training.max_grad_norm,
                                  .micro_batches = loader_->micro_batches_per_step(),
                                  .guard = checks_->guard(),
-                                 .statistics = statistics_due(step) ? engine().statistics() : nullptr};
+                                 .statistics = statistics_due(step) ? engine().statistics() : nullptr,
+                                 .averages = average_weights(config().averages, open_->table, step, state_.averages)};
   double attended = 0;
   if (checks_->recompute_due(step)) {
     attended = checks_->gradients(step, *loader_, loader_options());
@@ -177,12 +179,21 @@ void Trainer::validate() {
   const OffTheClock off(records().clock());
   const SampleSource& held_out = *open_->data.validation;
   const BatchShape& shape = run_.planned.shape;
-  const double loss = mean_loss(engine(), held_out,
-                                {.sequences = validation_sequences(config().training, shape, held_out),
-                                 .micro_batch = shape.micro_batch,
-                                 .document_masking = config().data.document_masking},
-                                [this] { stop_between(); });
-  records().monitor().validation(state_.step, loss, open_->data.bits_per_byte(loss), off.seconds());
+  const auto measure = [&] {
+    return mean_loss(engine(), held_out,
+                     {.sequences = validation_sequences(config().training, shape, held_out),
+                      .micro_batch = shape.micro_batch,
+                      .document_masking = config().data.document_masking},
+                     [this] { stop_between(); });
+  };
+  const double loss = measure();
+  std::vector<NamedValue> of_averages;
+  for (size_t i = 0; i < config().averages.size(); ++i) {
+    const std::string& name = config().averages[i].name;
+    if (state_.averages.count(name) == 0) continue;
+    engine().averages().with(i, engine().compute(), [&] { of_averages.push_back({name, measure()}); });
+  }
+  records().monitor().validation(state_.step, loss, open_->data.bits_per_byte(loss), of_averages, off.seconds());
 }
 
 void Trainer::take_evals() {

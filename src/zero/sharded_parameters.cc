@@ -126,6 +126,19 @@ void ShardedParameters::masters_changed(Stream& stream) {
   weights_changed();
 }
 
+void ShardedParameters::substitute_masters(Tensor values, Stream& stream) {
+  wait_gathered(stream);
+  if (options_.compute == DType::kF32) backend_.ops->cast(stream, {.src = master_, .dst = grad_});
+  backend_.ops->cast(stream, {.src = values, .dst = weights_});
+  weights_changed();
+}
+
+void ShardedParameters::restore_masters(Stream& stream) {
+  wait_gathered(stream);
+  if (options_.compute == DType::kF32) backend_.ops->cast(stream, {.src = grad_, .dst = master_});
+  masters_changed(stream);
+}
+
 void ShardedParameters::weights_changed() {
   if (weight_buffers_) weight_buffers_->forget_contents();
 }

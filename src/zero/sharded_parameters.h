@@ -62,6 +62,10 @@ class ShardedParameters {
   void initialize(uint64_t seed, Stream& stream);
   // Copies the masters to the compute dtype (after loading). Invalidates gathered weights.
   void masters_changed(Stream& stream);
+  // The model computes with `values`, (shard_elements) f32, instead of the masters, until restore_masters(). Nothing
+  // may write masters or gradients in between: if the compute dtype is f32, gradients() holds the masters.
+  void substitute_masters(Tensor values, Stream& stream);
+  void restore_masters(Stream& stream);  // to the bit: a compute copy is a function of the masters
   // Invalidates gathered weights: the next acquire() gathers them again.
   void weights_changed();
 
