@@ -1,4 +1,4 @@
-// tokamak checkpoint inspect|verify DIR; export and import are in files of their own.
+// tokamak checkpoint inspect|verify DIR; average, export and import are in files of their own.
 #include <cstdio>
 #include <string>
 
@@ -41,7 +41,8 @@ void verify(const std::string& directory) {
 }  // namespace
 
 void add_checkpoint(CLI::App& root, Commands& commands) {
-  CLI::App* checkpoint = root.add_subcommand("checkpoint", "inspect and verify checkpoints, export and import models");
+  CLI::App* checkpoint =
+      root.add_subcommand("checkpoint", "inspect, verify and average checkpoints, export and import models");
   checkpoint->require_subcommand(1);
   add_command<OnDirectory>(*checkpoint, commands, "inspect", "print a checkpoint's step, tokens, files and parameters",
                            inspect)
@@ -49,6 +50,7 @@ void add_checkpoint(CLI::App& root, Commands& commands) {
   add_command<OnDirectory>(*checkpoint, commands, "verify",
                            "read every file and compare sizes and checksums (exit code 4: damaged)", verify)
       ->footer("  tokamak checkpoint verify runs/mine/checkpoints/step-00002000");
+  add_checkpoint_average(*checkpoint, commands);
   add_checkpoint_export(*checkpoint, commands);
   add_checkpoint_import(*checkpoint, commands);
 }

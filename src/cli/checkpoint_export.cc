@@ -3,6 +3,7 @@
 
 #include "checkpoint/choose.h"
 #include "cli/command.h"
+#include "cli/option_values.h"
 #include "cli/progress.h"
 #include "cli/run_context.h"
 #include "interop/export_gguf.h"
@@ -51,6 +52,7 @@ class Export : public Command {
     parser->add_option("--tokenizer", tokenizer_,
                        "tokenizer.model, tokenizer.json, directory of Hugging Face tokenizer files to copy, or none; "
                        "default: the run's own");
+    add_weights(parser, weights_);
     parser->add_flag("--bos", options_.add_bos, "the tokenizer prepends its BOS token, as `data tokenize --bos` did");
     parser
         ->add_option("DIR", directory_,
@@ -68,7 +70,9 @@ class Export : public Command {
     const StopSignal stop;
     return run_in_world([&](World& world) {
       if (world.size() > 1) fail(Kind::kConfig, str("export runs on one rank, not ", world.size()));
-      ExportSource source = make_export_source(open_checkpoint_at(world.comm(), directory_), tokenizer_);
+      CheckpointReader reader = open_checkpoint_at(world.comm(), directory_);
+      if (!weights_.empty()) reader.use_average(weights_);
+      ExportSource source = make_export_source(std::move(reader), tokenizer_);
       log::info("exporting ", source.reader.directory(), " to ", out_);
       ProgressLines lines;
       const Progress progress = [&](int64_t done, int64_t total) {
@@ -87,7 +91,7 @@ class Export : public Command {
   }
 
  private:
-  std::string format_, directory_, out_, tokenizer_;
+  std::string format_, directory_, out_, tokenizer_, weights_;
   std::string dtype_ = "bf16";
   ExportOptions options_;
 };

@@ -35,8 +35,9 @@ void add_tokenizer_evaluate(CLI::App& tokenizer, Commands& commands);  // nested
 void add_data(CLI::App& root, Commands& commands);
 void add_data_files(CLI::App& data, Commands& commands);  // nested in `data`
 void add_checkpoint(CLI::App& root, Commands& commands);
-void add_checkpoint_export(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`
-void add_checkpoint_import(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`, too
+void add_checkpoint_average(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`
+void add_checkpoint_export(CLI::App& checkpoint, Commands& commands);   // nested in `checkpoint`
+void add_checkpoint_import(CLI::App& checkpoint, Commands& commands);   // nested in `checkpoint`, too
 void add_generate(CLI::App& root, Commands& commands);
 void add_eval(CLI::App& root, Commands& commands);
 void add_doctor(CLI::App& root, Commands& commands);

@@ -16,10 +16,12 @@ namespace {
 
 class CheckpointSource final : public ModelSource {
  public:
-  CheckpointSource(Comm& comm, const std::string& path)
+  CheckpointSource(Comm& comm, const std::string& path, const std::string& average)
       : comm_(comm),
         reader_(open_checkpoint_at(comm, path)),
-        config_(parse_saved_config(reader_.manifest().point.config, reader_.directory() + "/" + kManifestName)) {}
+        config_(parse_saved_config(reader_.manifest().point.config, reader_.directory() + "/" + kManifestName)) {
+    if (!average.empty()) reader_.use_average(average);
+  }
   const std::string& name() const override { return reader_.directory(); }
   const RunConfig& config() const override { return config_; }
   std::string tokenizer_path() const override {
@@ -69,6 +71,7 @@ class HfSource final : public ModelSource {
 ModelOptions::ModelOptions(CLI::App* parser) {
   parser->add_option("--checkpoint", checkpoint,
                      "a checkpoint, or a directory of them, whose newest that verifies is used");
+  add_weights(parser, weights);
   parser->add_option("--model", model, "a Hugging Face directory: config.json, safetensors, tokenizer.model or .json");
   parser->add_option(
       "--tokenizer", tokenizer,
@@ -99,8 +102,12 @@ std::unique_ptr<ModelSource> open_model_source(Comm& comm, const ModelOptions& o
          checkpoint.empty() ? "neither --checkpoint nor --model is given" : "--checkpoint and --model are both given",
          "give one of them: a checkpoint, or a Hugging Face directory");
   }
+  if (!model.empty() && !options.weights.empty()) {
+    fail(Kind::kConfig,
+         str("--weights ", options.weights, " needs --checkpoint: a Hugging Face directory has no averages"));
+  }
   if (!model.empty()) return std::make_unique<HfSource>(model);
-  return std::make_unique<CheckpointSource>(comm, checkpoint);
+  return std::make_unique<CheckpointSource>(comm, checkpoint, options.weights);
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer_for(const ModelSource& source, const ModelOptions& options) {

@@ -26,7 +26,7 @@ class ModelSource {
 
 // The options of a command that name its weights, and how they are used.
 struct ModelOptions {
-  std::string checkpoint, model, tokenizer, dtype, backend;
+  std::string checkpoint, weights, model, tokenizer, dtype, backend;
   int64_t threads = 0;
   bool add_bos = false;
   CLI::Option* bos_given = nullptr;  // owned by the parser

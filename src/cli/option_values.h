@@ -19,6 +19,12 @@ Enum enum_from_name(const std::string& name) {
   return static_cast<Enum>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
+// --weights, of the commands that read a checkpoint's weights (CheckpointReader::use_average).
+inline void add_weights(CLI::App* parser, std::string& average) {
+  parser->add_option("--weights", average,
+                     "an average of the checkpoint's run, by its name; default: the last weights");
+}
+
 // An option whose value has a unit ("250B", "5%").
 template <class T>
 CLI::Option* add_quantity(CLI::App* parser, const std::string& flag, T& value, Parsed<T> (*parse)(std::string_view),

@@ -10,19 +10,17 @@
 
 namespace tokamak {
 
-namespace {
-
 std::string run_directory(const CheckpointReader& reader) {
   return parent_directory(parent_directory(reader.directory()));
 }
 
-// The export takes shapes from the config, so they must equal the stored shapes in the manifest.
-void check_is_own_model(const CheckpointReader& reader, const ModelConfig& model) {
-  const ParamTable table = make_param_table(model);
+void check_is_model(const CheckpointReader& reader, const ParamTable& table) {
   std::vector<const Unit*> units;
   for (const Unit& unit : table.units) units.push_back(&unit);
   check_same_model(reader, units);
 }
+
+namespace {
 
 std::string own_tokenizer(const CheckpointReader& reader) {
   const std::string run = run_directory(reader);
@@ -47,7 +45,8 @@ std::string ExportSource::metrics_path() const { return run_files::at(run_direct
 ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer) {
   const std::string manifest_path = reader.directory() + "/" + kManifestName;
   RunConfig config = parse_saved_config(reader.manifest().point.config, manifest_path);
-  check_is_own_model(reader, config.model);
+  // The export takes shapes from the config, so they must equal the stored shapes in the manifest.
+  check_is_model(reader, make_param_table(config.model));
   ExportSource source{std::move(reader), std::move(config), {}, {}};
   if (tokenizer == "none") return source;
   if (is_directory(tokenizer)) {

@@ -7,6 +7,7 @@
 
 #include "checkpoint/reader.h"
 #include "interop/hf_config.h"
+#include "tensor/param_table.h"
 #include "tokenizer/tokenizer.h"
 #include "train/run_config.h"
 
@@ -30,13 +31,17 @@ struct ExportReport {
   int64_t bytes = 0;  // of the weight files
 };
 
+std::string run_directory(const CheckpointReader& reader);  // of the run that saved it
+// Error(kCheckpoint), naming the differences, unless it holds exactly the weights of the table.
+void check_is_model(const CheckpointReader& reader, const ParamTable& table);
+
 struct ExportSource {
   CheckpointReader reader;
   RunConfig config;
   ExportTokenizer tokenizer;
   SpecialIds ids;
 
-  ReadParam weights();               // reads the f32 masters; valid while this object lives and is not moved
+  ReadParam weights();               // reads the f32 weights; valid while this object lives and is not moved
   std::string metrics_path() const;  // of the checkpoint's run
 };
 
