@@ -65,11 +65,11 @@ SavedUnit parse_unit(const JsonValue& json, int64_t shards) {
   return unit;
 }
 
-std::map<std::string, AverageProgress> parse_averages(const JsonValue& json) {
-  std::map<std::string, AverageProgress> averages;
+std::vector<AverageProgress> parse_averages(const JsonValue& json) {
+  std::vector<AverageProgress> averages;
   if (!json.present()) return averages;
   for (const JsonValue& one : json.items()) {
-    averages[one["name"].text()] = {.updates = one["updates"].whole(1), .step = one["step"].whole(1)};
+    averages.push_back({one["name"].text(), one["updates"].whole(1), one["step"].whole(1)});
   }
   return averages;
 }
@@ -161,8 +161,8 @@ Json body_of(const CheckpointManifest& m) {
                {"config", m.point.config},
                {"data", m.point.data}};
   if (m.point.state.optimizer_start > 0) body["optimizer_start"] = m.point.state.optimizer_start;
-  for (const auto& [name, at] : m.point.state.averages) {
-    body["averages"].push_back({{"name", name}, {"updates", at.updates}, {"step", at.step}});
+  for (const auto& [name, updates, step] : m.point.state.averages) {
+    body["averages"].push_back({{"name", name}, {"updates", updates}, {"step", step}});
   }
   return body;
 }

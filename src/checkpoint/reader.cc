@@ -98,8 +98,8 @@ std::string CheckpointReader::stored_dtype(const std::string& kind) const {
 
 void CheckpointReader::use_average(const std::string& name) {
   std::vector<std::string> names;
-  for (const auto& [average, progress] : manifest_.point.state.averages) names.push_back(printable(average));
-  if (manifest_.point.state.averages.count(name) == 0) {
+  for (const AverageProgress& one : manifest_.point.state.averages) names.push_back(printable(one.name));
+  if (manifest_.point.state.find_average(name) == nullptr) {
     fail(Kind::kCheckpoint, str(directory_, " has no average '", printable(name), "' of the weights"),
          names.empty() ? "it has none: see 'averages' in docs/config.md" : "it has " + join(names, ", "));
   }

@@ -3,13 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace tokamak {
 
 // How far an average of the weights is. With the tokens of each step, this determines its next update.
 struct AverageProgress {
+  std::string name;
   int64_t updates = 0;  // so far, at least 1
   int64_t step = 0;     // after which the last one was
 
@@ -17,11 +19,18 @@ struct AverageProgress {
 };
 
 struct RunState {
-  int64_t step = 0;             // optimizer steps done
-  int64_t tokens = 0;           // trained on so far
-  int64_t next_sample = 0;      // first sample of the next step
-  int64_t optimizer_start = 0;  // step at which the optimizer's state was zero; 0 unless it started over
-  std::map<std::string, AverageProgress> averages = {};  // by name; those that have begun
+  int64_t step = 0;                            // optimizer steps done
+  int64_t tokens = 0;                          // trained on so far
+  int64_t next_sample = 0;                     // first sample of the next step
+  int64_t optimizer_start = 0;                 // step at which the optimizer's state was zero; 0 unless it started over
+  std::vector<AverageProgress> averages = {};  // those that have begun, each once
+
+  const AverageProgress* find_average(std::string_view name) const {
+    for (const AverageProgress& one : averages) {
+      if (one.name == name) return &one;
+    }
+    return nullptr;
+  }
 
   bool operator==(const RunState&) const = default;
 };

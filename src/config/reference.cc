@@ -91,9 +91,9 @@ std::string config_reference() {
   RunConfig defaults;
   const auto section = [&](const char* name, auto& options, const std::string& help) {
     out += str("\n## ", name, "\n\n", help, ".\n\n| key | type | default | meaning |\n|---|---|---|---|\n");
-    using Options = std::remove_reference_t<decltype(options)>;
-    if constexpr (kIsVector<Options>) {
-      out += rows(typename Options::value_type{}, "[].");
+    using Section = std::remove_reference_t<decltype(options)>;
+    if constexpr (kIsVector<Section>) {
+      out += rows(typename Section::value_type{}, "");
     } else {
       out += rows(options, "");
     }

@@ -8,31 +8,33 @@
 namespace tokamak {
 
 std::vector<double> average_weights(const std::vector<AverageOptions>& options, const RunTable& table, int64_t step,
-                                    std::map<std::string, AverageProgress>& progress) {
+                                    RunState& state) {
   std::vector<double> weights(options.size());
   for (size_t i = 0; i < options.size(); ++i) {
-    const auto known = progress.find(options[i].name);
-    const AverageProgress last = known == progress.end() ? AverageProgress() : known->second;
-    const int64_t next =
-        last.updates > 0 ? last.step + options[i].every
-                         : length_in_steps(options[i].start, str("averages[", i, "].start").c_str(), table.run_steps());
+    const AverageOptions& one = options[i];
+    const AverageProgress* const known = state.find_average(one.name);
+    const AverageProgress last = known == nullptr ? AverageProgress() : *known;
+    const int64_t next = known != nullptr
+                             ? last.step + one.every
+                             : length_in_steps(one.start, str("averages[", i, "].start").c_str(), table.run_steps());
     if (step < next) continue;
-    weights[i] = average_weight(options[i], last.updates, table.tokens_after(step) - table.tokens_after(last.step));
-    progress[options[i].name] = {.updates = last.updates + 1, .step = step};
+    weights[i] = average_weight(one, last.updates, table.tokens_after(step) - table.tokens_after(last.step));
+    std::erase_if(state.averages, [&](const AverageProgress& progress) { return progress.name == one.name; });
+    state.averages.push_back({.name = one.name, .updates = last.updates + 1, .step = step});
   }
   return weights;
 }
 
 AverageChanges keep_averages_of(const std::vector<AverageOptions>& options, RunState& state) {
   AverageChanges changes;
-  std::erase_if(state.averages, [&](const auto& saved) {
+  std::erase_if(state.averages, [&](const AverageProgress& saved) {
     const bool is_kept =
-        std::any_of(options.begin(), options.end(), [&](const AverageOptions& one) { return one.name == saved.first; });
-    if (!is_kept) changes.dropped.push_back(saved.first);
+        std::any_of(options.begin(), options.end(), [&](const AverageOptions& one) { return one.name == saved.name; });
+    if (!is_kept) changes.dropped.push_back(saved.name);
     return !is_kept;
   });
   for (const AverageOptions& one : options) {
-    if (state.averages.count(one.name) == 0) changes.added.push_back(one.name);
+    if (state.find_average(one.name) == nullptr) changes.added.push_back(one.name);
   }
   return changes;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,12 +12,12 @@
 
 namespace tokamak {
 
-// The weight of each average's update after `step` (Averages::update); notes these updates in `progress`. An average
-// without progress begins with the first step from its start on, whatever the run did before. Later updates are `every`
-// steps apart. A step whose update of the weights is skipped (resilience.max_bad_steps) counts with the weights that it
-// left unchanged. Error(kConfig) if a start is no step of the run.
+// The weight of each average's update after `step` (Averages::update); notes these updates in state.averages. Averages
+// that are not there begin with the first step from their start on, whatever the run did before. Later updates are
+// `every` steps apart. A step whose update of the weights is skipped (resilience.max_bad_steps) counts with the weights
+// that it left unchanged. Error(kConfig) if a start is no step of the run.
 std::vector<double> average_weights(const std::vector<AverageOptions>& options, const RunTable& table, int64_t step,
-                                    std::map<std::string, AverageProgress>& progress);
+                                    RunState& state);
 
 // Averages that the checkpoint has and this config does not, and the other way round.
 struct AverageChanges {

@@ -83,7 +83,7 @@ void Trainer::step() {
                                  .micro_batches = loader_->micro_batches_per_step(),
                                  .guard = checks_->guard(),
                                  .statistics = statistics_due(step) ? engine().statistics() : nullptr,
-                                 .averages = average_weights(config().averages, open_->table, step, state_.averages)};
+                                 .averages = average_weights(config().averages, open_->table, step, state_)};
   double attended = 0;
   if (checks_->recompute_due(step)) {
     attended = checks_->gradients(step, *loader_, loader_options());
@@ -190,7 +190,7 @@ void Trainer::validate() {
   std::vector<NamedValue> of_averages;
   for (size_t i = 0; i < config().averages.size(); ++i) {
     const std::string& name = config().averages[i].name;
-    if (state_.averages.count(name) == 0) continue;
+    if (state_.find_average(name) == nullptr) continue;
     engine().averages().with(i, engine().compute(), [&] { of_averages.push_back({name, measure()}); });
   }
   records().monitor().validation(state_.step, loss, open_->data.bits_per_byte(loss), of_averages, off.seconds());

@@ -106,10 +106,10 @@ TEST_CASE("weights may have less than all kinds, and the optimizer may have star
 TEST_CASE("the progress of averages of the weights is part of the state") {
   CheckpointManifest manifest = example();
   CHECK_THAT(encode_manifest(manifest), !Catch::Contains("averages"));
-  manifest.point.state.averages = {{"ema", {3, 16}}, {"last.of-1", {1, 20}}};
+  manifest.point.state.averages = {{"ema", 3, 16}, {"last.of-1", 1, 20}};
   CHECK((parse_manifest(encode_manifest(manifest), "m").point.state == manifest.point.state));
-  manifest.point.state.averages["ema"].updates = 0;
-  CHECK_THAT(error_of(encode_manifest(manifest)), Catch::Contains("'updates' is 0"));
+  manifest.point.state.averages[0].updates = 0;
+  CHECK_THAT(error_of(encode_manifest(manifest)), Catch::Contains("updates' is 0"));
 }
 
 TEST_CASE("a manifest that contradicts itself is refused") {

@@ -38,7 +38,7 @@ TEST_CASE("the error for a key in the wrong section names the right one; for an 
   CHECK_THAT(error_of(sample_and("metrics:\n  zebra: 1")),
              Contains("the keys of 'metrics' are log_interval, tensor_statistics"));
   CHECK_THAT(error_of(sample_and("zebra: 1")), Contains("the sections are run, model, data, training, optimizer, "
-                                                        "lr_scheduler, ... (docs/config.md has all 13)"));
+                                                        "lr_scheduler, ... (docs/config.md has all 14)"));
 }
 
 TEST_CASE("a key given twice is refused, with both lines") {

@@ -37,6 +37,7 @@ RunConfig without_averages(RunConfig config) {
   return config;
 }
 
+using Progress = std::vector<AverageProgress>;
 using Weights = std::map<std::string, std::vector<double>>;  // by name
 
 Weights of_kind(const ToyState& state, const std::string& kind) {
@@ -94,7 +95,7 @@ std::vector<int64_t> steps_by_two(int64_t first, int64_t last) {
 // Whether the averages of step 11 are those of the run's own weights.
 void check_averages(const ToyPlace& place, const std::string& run) {
   const ToyState saved = saved_state(place.checkpoint(run, 11));
-  CHECK((saved.run.averages == std::map<std::string, AverageProgress>{{"ema", {5, 10}}, {"mean", {7, 11}}}));
+  CHECK((saved.run.averages == Progress{{"ema", 5, 10}, {"mean", 7, 11}}));
   const Weights ema = of_kind(saved, "average/ema"), mean = of_kind(saved, "average/mean");
   CHECK(difference(ema, sum_of(place, run, exponential_shares(steps_by_two(2, 10)))) < 1e-6);
   CHECK(difference(mean, sum_of(place, run, mean_shares(5, 11))) < 1e-6);
@@ -120,7 +121,7 @@ TEST_CASE("averages are those of the run's own weights, on any ranks and stage, 
       train(ranks, config_of(place, name, ranks, stage));
       check_averages(place, name);
       const ToyState state = saved_state(place.checkpoint(name, kSteps));
-      CHECK(difference(of_kind(state, "average/ema"), reference) < 1e-4);  // as the weights themselves
+      CHECK(difference(of_kind(state, "average/ema"), reference) < 1e-3);  // updates are 2e-2
       if (ranks == 1) CHECK(difference(of_kind(state, "average/ema"), reference) == 0);
       train(ranks, without_averages(config_of(place, name + "-plain", ranks, stage)));
       CHECK((without_averages(state) == saved_state(place.checkpoint(name + "-plain", kSteps))));
@@ -167,7 +168,7 @@ TEST_CASE("averages that a checkpoint lacks begin in the run, and those that the
                                     Catch::Contains(": ema, mean; each begins at its start or, if that is past, now"));
   }
   const ToyState added = saved_state(place.checkpoint("run", 10));
-  CHECK((added.run.averages == std::map<std::string, AverageProgress>{{"ema", {2, 10}}, {"mean", {3, 10}}}));
+  CHECK((added.run.averages == Progress{{"ema", 2, 10}, {"mean", 3, 10}}));
   CHECK(difference(of_kind(added, "average/mean"), sum_of(place, "run", mean_shares(8, 10))) < 1e-6);
   CHECK(difference(of_kind(added, "average/ema"), sum_of(place, "run", exponential_shares({8, 10}))) < 1e-6);
 
@@ -179,13 +180,13 @@ TEST_CASE("averages that a checkpoint lacks begin in the run, and those that the
   }
   log::configure(0, 1, log::Level::kOff);
   const ToyState dropped = saved_state(place.checkpoint("run", 11));
-  CHECK((dropped.run.averages == std::map<std::string, AverageProgress>{{"mean", {4, 11}}}));
+  CHECK((dropped.run.averages == Progress{{"mean", 4, 11}}));
   CHECK(of_kind(dropped, "average/ema").empty());
   CHECK(difference(of_kind(dropped, "average/mean"), sum_of(place, "run", mean_shares(8, 11))) < 1e-6);
 
   train(2, config_of(place, "run", 2));  // ema begins a second time: nothing of the first is left
   const ToyState again = saved_state(place.checkpoint("run", kSteps));
-  CHECK((again.run.averages == std::map<std::string, AverageProgress>{{"ema", {1, 12}}, {"mean", {5, 12}}}));
+  CHECK((again.run.averages == Progress{{"ema", 1, 12}, {"mean", 5, 12}}));
   CHECK(difference(of_kind(again, "average/ema"), of_kind(again, "master")) == 0);
 }
 
@@ -197,7 +198,7 @@ TEST_CASE("another interval after a resume changes later updates alone") {
   config.averages[1].every = 4;
   train(1, config);
   const ToyState saved = saved_state(place.checkpoint("run", kSteps));
-  CHECK((saved.run.averages == std::map<std::string, AverageProgress>{{"ema", {5, 12}}, {"mean", {4, 11}}}));
+  CHECK((saved.run.averages == Progress{{"mean", 4, 11}, {"ema", 5, 12}}));
   CHECK(difference(of_kind(saved, "average/ema"), sum_of(place, "run", exponential_shares({2, 4, 6, 9, 12}))) < 1e-6);
   CHECK(difference(of_kind(saved, "average/mean"),
                    sum_of(place, "run", {{5, 0.25}, {6, 0.25}, {7, 0.25}, {11, 0.25}})) < 1e-6);
@@ -237,6 +238,7 @@ TEST_CASE("averages have their own validation loss from their first update on, a
       const auto comm = make_single_comm();
       RunConfig complete = config;
       complete_from_data(complete);
+      complete.data.order = SampleOrder::kSequential;
       Engine engine(engine_options(complete, {.max_tokens = 16, .max_length = 16, .training = false}), *comm, backend);
       engine.commit();
       CheckpointReader reader = CheckpointReader::open(place.checkpoint(name, kSteps));
