@@ -87,13 +87,17 @@ def curves(place):
 
 @on_cuda
 def resume(place):
-    """stopped half-way and resumed on CUDA: the same bits; a CPU continues from a checkpoint of CUDA within 1e-4"""
+    """stopped half-way and resumed on CUDA: the same bits, also of averages in host memory, which one of the runs
+    validates; a CPU continues from a checkpoint of CUDA within 1e-4"""
     half = STEPS // 2
+    averages = ("averages=[{name: ema, half_life: 2000 tokens, every: 1}, {name: mean, every: 2}]",
+                "resilience.verify_state=true")
     for compute in ("f32", "bf16"):
         straight, stopped = f"straight-{compute}", f"stopped-{compute}"
-        train(place, straight, "cuda", f"precision.compute={compute}")
-        train(place, stopped, "cuda", f"precision.compute={compute}", "--stop-at-step", str(half), expect=75)
-        train(place, stopped, "cuda", f"precision.compute={compute}")
+        train(place, straight, "cuda", f"precision.compute={compute}", *averages, "training.validation_interval=1")
+        assert place.records(straight, "validation/loss_ema") != place.records(straight, "validation/loss_mean")
+        train(place, stopped, "cuda", f"precision.compute={compute}", *averages, "--stop-at-step", str(half), expect=75)
+        train(place, stopped, "cuda", f"precision.compute={compute}", *averages)
         assert place.records(stopped) == place.records(straight)
         assert gathered(place.checkpoint(stopped, STEPS)) == gathered(place.checkpoint(straight, STEPS))
     train(place, "moved", "cuda", "precision.compute=f32", "--stop-at-step", str(half), expect=75)
