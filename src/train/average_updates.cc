@@ -1,7 +1,5 @@
 #include "train/average_updates.h"
 
-#include <algorithm>
-
 #include "base/strings.h"
 #include "optim/averages.h"
 
@@ -23,20 +21,6 @@ std::vector<double> average_weights(const std::vector<AverageOptions>& options, 
     state.averages.push_back({.name = one.name, .updates = last.updates + 1, .step = step});
   }
   return weights;
-}
-
-AverageChanges keep_averages_of(const std::vector<AverageOptions>& options, RunState& state) {
-  AverageChanges changes;
-  std::erase_if(state.averages, [&](const AverageProgress& saved) {
-    const bool is_kept =
-        std::any_of(options.begin(), options.end(), [&](const AverageOptions& one) { return one.name == saved.name; });
-    if (!is_kept) changes.dropped.push_back(saved.name);
-    return !is_kept;
-  });
-  for (const AverageOptions& one : options) {
-    if (state.find_average(one.name) == nullptr) changes.added.push_back(one.name);
-  }
-  return changes;
 }
 
 }  // namespace tokamak

@@ -19,11 +19,4 @@ namespace tokamak {
 std::vector<double> average_weights(const std::vector<AverageOptions>& options, const RunTable& table, int64_t step,
                                     RunState& state);
 
-// Averages that the checkpoint has and this config does not, and the other way round.
-struct AverageChanges {
-  std::vector<std::string> dropped, added;
-};
-// Makes `state`, read from a checkpoint, that of a run with these averages.
-AverageChanges keep_averages_of(const std::vector<AverageOptions>& options, RunState& state);
-
 }  // namespace tokamak

@@ -1,13 +1,13 @@
 #include "train/run_checkpoints.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/log.h"
 #include "base/printable.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 #include "tensor/state_kinds.h"
-#include "train/average_updates.h"
 
 namespace tokamak {
 
@@ -30,6 +30,23 @@ std::vector<UnitSlices> without_new_averages(std::vector<UnitSlices> units, cons
     });
   }
   return units;
+}
+
+// Forgets the progress of averages that the config lacks.
+void keep_known_averages(const std::vector<AverageOptions>& options, RunState& state, const std::string& checkpoint,
+                         bool logs) {
+  std::set<std::string> known;
+  for (const AverageOptions& one : options) {
+    known.insert(one.name);
+    if (!logs || state.find_average(one.name) != nullptr) continue;
+    log::info("average ", one.name, ": not begun in ", checkpoint, "; it begins at its start or, if that is past, now");
+  }
+  std::erase_if(state.averages, [&](const AverageProgress& one) {
+    const bool is_known = known.count(one.name) > 0;
+    if (!is_known && logs)
+      log::info("average ", printable(one.name), " of ", checkpoint, ": not in this config, dropped");
+    return !is_known;
+  });
 }
 
 }  // namespace
@@ -83,14 +100,7 @@ RunState RunCheckpoints::load_or_initialize(const Check& check) {
     if (comm_.rank() == 0)
       log::warning("the optimizer's state starts from zero: checkpoint.allow_changes has optimizer");
   }
-  const auto [dropped, added] = keep_averages_of(config_.averages, state);
-  if (comm_.rank() == 0) {
-    if (!dropped.empty()) log::info("averages that this run ignores: ", printable(join(dropped, ", ")));
-    if (!added.empty()) {
-      log::info("averages not begun in ", reader->directory(), ": ", join(added, ", "),
-                "; each begins at its start or, if that is past, now");
-    }
-  }
+  keep_known_averages(config_.averages, state, reader->directory(), comm_.rank() == 0);
   const RunTable::Row next = open_.table.at(state.step + 1);
   if (state.tokens != next.tokens) {
     throw SharedError(Kind::kConfig,

@@ -87,8 +87,8 @@ def curves(place):
 
 @on_cuda
 def resume(place):
-    """stopped half-way and resumed on CUDA: the same bits, also of averages in host memory, which one of the runs
-    validates; a CPU continues from a checkpoint of CUDA within 1e-4"""
+    """stopped half-way and resumed on CUDA: the same bits, also of averages in host memory, which one run validates.
+    A CPU continues from a checkpoint of CUDA within 1e-4"""
     half = STEPS // 2
     averages = ("averages=[{name: ema, half_life: 2000 tokens, every: 1}, {name: mean, every: 2}]",
                 "resilience.verify_state=true")

@@ -55,12 +55,14 @@ TEST_CASE("validations and evaluations are a line each, samples one for each pro
                                 {"validation/perplexity", 7.389},
                                 {"time/validation", 0.26}}}),
              EndsWith(" step 10/1000  validation loss 2.0000  perplexity 7.39  (0.3 s)\n"));
-  CHECK_THAT(logged({.step = 10,
-                     .values = {{"validation/loss", 2},
-                                {"validation/perplexity", 7.389},
-                                {"validation/bits_per_byte", 1.25},
-                                {"time/validation", 0.26}}}),
-             EndsWith(" step 10/1000  validation loss 2.0000  perplexity 7.39  bits/byte 1.2500  (0.3 s)\n"));
+  CHECK_THAT(
+      logged({.step = 10,
+              .values = {{"validation/loss", 2},
+                         {"validation/perplexity", 7.389},
+                         {"validation/bits_per_byte", 1.25},
+                         {"validation/loss_ema", 1.75},
+                         {"time/validation", 0.26}}}),
+      EndsWith(" step 10/1000  validation loss 2.0000  perplexity 7.39  bits/byte 1.2500  ema 1.7500  (0.3 s)\n"));
   CHECK_THAT(
       logged({.step = 10,
               .values =

@@ -143,7 +143,7 @@ TEST_CASE("validations, evaluations, samples and events are records with their s
   Recorder recorder(collect(records));
   Monitor monitor({.scale = scale_of(5), .recorder = recorder});
   const int64_t before = unix_milliseconds();
-  monitor.validation(3, 1.0, 1.5, 0.25);
+  monitor.validation(3, 1.0, 1.5, {{"ema", 0.875}}, 0.25);
   monitor.evals(4, {{"arc/acc", 0.5}, {"piqa/acc", 0.75}}, 0.5);
   monitor.event("start", 0, "2 rank(s)", {count_value("memory/planned", 30)});
   monitor.samples(4, {{"It was", " so"}}, 0.125);
@@ -152,9 +152,11 @@ TEST_CASE("validations, evaluations, samples and events are records with their s
   for (const MetricRecord& record : records) CHECK((record.time >= before && record.time <= unix_milliseconds()));
   CHECK(records[0].step == 3);
   CHECK(names_of(records[0]) == std::vector<std::string>{"tokens", "validation/loss", "validation/perplexity",
-                                                         "validation/bits_per_byte", "time/validation"});
+                                                         "validation/bits_per_byte", "validation/loss_ema",
+                                                         "time/validation"});
   CHECK(records[0].at("tokens") == 300);
   CHECK(records[0].at("validation/perplexity") == Approx(2.718281828));
+  CHECK(records[0].at("validation/loss_ema") == 0.875);
   CHECK(records[0].at("time/validation") == 0.25);
   CHECK(names_of(records[1]) == std::vector<std::string>{"tokens", "evals/arc/acc", "evals/piqa/acc", "time/evals"});
   CHECK(records[1].at("evals/piqa/acc") == 0.75);
