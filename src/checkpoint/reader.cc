@@ -113,18 +113,18 @@ const SafetensorsFile& CheckpointReader::shard(int64_t index) {
   return open_.emplace(index, SafetensorsFile(path_of(index), Kind::kCheckpoint)).first->second;
 }
 
-void CheckpointReader::read(const std::string& wanted, const std::string& param, int64_t first, std::span<float> out) {
-  const std::string& kind = wanted == "master" ? weights_ : wanted;
+void CheckpointReader::read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out) {
+  const std::string& stored = kind == "master" ? weights_ : kind;
   const auto found = params_.find(param);
   if (found == params_.end()) fail(Kind::kCheckpoint, str(directory_, " has no parameter '", param, "'"));
   const SavedUnit& unit = manifest_.units[found->second.unit];
   const SavedParam& saved = unit.params[found->second.param];
-  if (!manifest_.has(saved, kind)) {
-    fail(Kind::kCheckpoint, str(directory_, " has no '", kind, "' of '", printable(param), "'"));
+  if (!manifest_.has(saved, stored)) {
+    fail(Kind::kCheckpoint, str(directory_, " has no '", stored, "' of '", printable(param), "'"));
   }
   TOKAMAK_CHECK(0 <= first && first <= saved.count() && std::ssize(out) <= saved.count() - first, out.size(),
                 " elements from ", first, " of ", param);
-  const std::string tensor_name = shard_tensor_name(kind, unit.name);
+  const std::string tensor_name = shard_tensor_name(stored, unit.name);
   for (int64_t at = saved.begin + first; !out.empty();) {
     const int64_t index = at / unit.slice;
     const int64_t in_slice = at % unit.slice;
@@ -135,7 +135,7 @@ void CheckpointReader::read(const std::string& wanted, const std::string& param,
       fail(Kind::kCheckpoint, str(file.path(), ": '", printable(tensor_name), "' has ", tensor.count(),
                                   " elements, the manifest says ", unit.slice));
     }
-    if (wanted == "master") {
+    if (kind == "master") {
       file.read<float>(tensor, in_slice, piece);
     } else {
       file.read_as_float(tensor, in_slice, piece);
