@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace tokamak {
 
 // How the files of a source are read; docs/data.md describes each format.
@@ -74,6 +76,7 @@ struct DataOptions {
   Packing packing = Packing::kWindows;
   int64_t shuffle_block = 0;
   double max_epochs = 0;
+  AutoInt grid_length;
   int64_t read_retries = 5;
   std::string cache;
 
@@ -103,6 +106,9 @@ struct DataOptions {
     v("max_epochs", max_epochs,
       "refuse to start if the run would read any source more than so many times; repeated data teaches less each time; "
       "0: no limit");
+    v("grid_length", grid_length,
+      "tokens of the windows that are shuffled, each a multiple of all stages' lengths; a larger one lets a longer stage "
+      "come later; auto: the longest");
     v("read_retries", read_retries,
       "repetitions of a failed read (EIO, ESTALE, a short file), after 0.1, 0.4, 1.6, ... s, before the run ends; more "
       "outlast a longer failover");

@@ -27,12 +27,18 @@ constexpr int64_t kLongestBlock = int64_t{1} << 40;
 
 }  // namespace
 
-SampleSource::SampleSource(const DataOptions& options, int64_t seed)
+SampleSource::SampleSource(const DataOptions& options, int64_t seed, StagePlace place)
     : files_(std::make_unique<FilePool>(FilePool::kDefaultLimit, options.read_retries)),
       options_(options),
       sequence_length_(options.sequence_length),
-      seed_(seed) {
+      seed_(seed),
+      place_(std::move(place)) {
   check_options();
+  if (place_.grid_length == 0) place_.grid_length = sequence_length_;
+  TOKAMAK_CHECK(place_.grid_length % sequence_length_ == 0, "cells of ", place_.grid_length, " tokens, sequences of ",
+                sequence_length_);
+  const bool has_cells = options_.packing == Packing::kWindows && options_.order != SampleOrder::kMegatron;
+  TOKAMAK_CHECK(has_cells || place_.grid_length == sequence_length_, "only windows have cells");
 }
 
 void SampleSource::check_options() const {
@@ -57,8 +63,8 @@ void SampleSource::check_options() const {
 }
 
 SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
-                           int64_t vocab_size, int64_t run_samples)
-    : SampleSource(options, seed) {
+                           int64_t vocab_size, int64_t run_samples, StagePlace place)
+    : SampleSource(options, seed, std::move(place)) {
   arrange(open(sources, vocab_size), run_samples);
 }
 
@@ -106,9 +112,11 @@ void SampleSource::add(Dataset dataset, double max_epochs) {
              ")"),
          "tokenize all sources with one tokenizer; data.sources[i].tokenizer names that of another program's files");
   }
-  if (dataset.tokens() < sequence_length_ + 1 && options_.packing == Packing::kWindows) {
-    fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(),
-                          " tokens; one sequence takes data.sequence_length + 1 = ", sequence_length_ + 1));
+  if (dataset.tokens() < place_.grid_length + 1 && options_.packing == Packing::kWindows) {
+    const bool is_longest = place_.grid_length == sequence_length_;
+    fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(), " tokens; one sequence",
+                          is_longest ? "" : " of the longest stage", " takes ",
+                          is_longest ? "data.sequence_length + 1 = " : "", place_.grid_length + 1));
   }
   datasets_.push_back(std::move(dataset));
   max_epochs_.push_back(max_epochs);
@@ -116,6 +124,7 @@ void SampleSource::add(Dataset dataset, double max_epochs) {
 
 void SampleSource::arrange(std::span<const double> weights, int64_t run_samples) {
   if (datasets_.empty()) fail(Kind::kConfig, "there is no data set to read: the list of sources is empty");
+  set_past();
   if (options_.order == SampleOrder::kMegatron) return arrange_as_megatron(plan_megatron(weights, run_samples));
   std::vector<std::string> names;
   for (const Dataset& dataset : datasets_) names.push_back(dataset.directory());
@@ -128,15 +137,46 @@ void SampleSource::arrange(std::span<const double> weights, int64_t run_samples)
       tables_.push_back(table.hash());
       orders_.push_back(std::make_unique<PackedOrder>(std::move(table), shuffle_of(i)));
     } else {
-      orders_.push_back(std::make_unique<WindowOrder>(dataset(i).tokens(), sequence_length_, shuffle_of(i)));
+      orders_.push_back(std::make_unique<WindowOrder>(dataset(i).tokens(), place_.grid_length, shuffle_of(i)));
     }
   }
 }
 
 EpochShuffle SampleSource::shuffle_of(int64_t source) const {
   if (options_.order != SampleOrder::kShuffled) return EpochShuffle::none();
-  const int64_t block = options_.shuffle_block;
-  return block > 0 ? EpochShuffle::blocks(seed_, source, block) : EpochShuffle::keyed(seed_, source);
+  const int64_t block = options_.shuffle_block, number = past_[source].number;
+  return block > 0 ? EpochShuffle::blocks(seed_, number, block) : EpochShuffle::keyed(seed_, number);
+}
+
+void SampleSource::set_past() {
+  for (int64_t i = 0; i < sources(); ++i) {
+    const std::string& id = dataset(i).id();
+    std::string key = id;
+    for (int copy = 2; std::find(past_keys_.begin(), past_keys_.end(), key) != past_keys_.end(); ++copy) {
+      key = str(id, " ", copy);
+    }
+    past_keys_.push_back(key);
+    const auto next_number = static_cast<int64_t>(place_.past.size());
+    past_.push_back(place_.past.emplace(key, SourcePast{next_number, 0}).first->second);
+  }
+}
+
+int64_t SampleSource::cells_of(int64_t samples) const { return (samples + parts() - 1) / parts(); }
+
+int64_t SampleSource::cells_read(int64_t source, int64_t cells_of_stream) const {
+  return past_[source].cells + schedule_->count(source, cells_of_stream);
+}
+
+StagePlace SampleSource::next_in_stream(int64_t samples) const {
+  return {place_.grid_length, place_.first_cell + cells_of(samples), place_.past};
+}
+
+StagePlace SampleSource::next_stream(int64_t samples) const {
+  StagePlace next{place_.grid_length, 0, place_.past};
+  for (int64_t i = 0; i < sources(); ++i) {
+    next.past.at(past_keys_[i]).cells = cells_read(i, place_.first_cell + cells_of(samples));
+  }
+  return next;
 }
 
 SampleSource::MegatronPlan SampleSource::plan_megatron(std::span<const double> weights, int64_t run_samples) const {
@@ -194,10 +234,11 @@ void SampleSource::arrange_as_megatron(const MegatronPlan& plan) {
 
 void SampleSource::read(int64_t k, Sample& out) const {
   const int64_t T = sequence_length_;
-  const SourceSchedule::Draw draw = schedule_->at(k);
+  const SourceSchedule::Draw draw = schedule_->at(place_.first_cell + k / parts());
   const SourceOrder& order = *orders_[draw.source];
   const Dataset& data = dataset(draw.source);
-  order.ranges(draw.index, out.ranges);
+  order.ranges(past_[draw.source].cells + draw.index, out.ranges);
+  if (parts() > 1) out.ranges.assign(1, {out.ranges.front().first + k % parts() * T, T + 1});
   out.tokens.resize(T + 1);
   out.targets.resize(T);
   out.document_starts.clear();
@@ -239,18 +280,20 @@ int64_t SampleSource::tokens() const {
 }
 
 double SampleSource::epochs(int64_t source, int64_t samples) const {
-  return static_cast<double>(schedule_->count(source, samples)) / static_cast<double>(windows(source));
+  const int64_t read = cells_read(source, place_.first_cell + cells_of(samples));
+  return static_cast<double>(read) / static_cast<double>(cells(source));
 }
 
 void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
   const auto check = [&](int64_t i, double most, const std::string& key) {
     if (most <= 0 || epochs(i, samples) <= most) return;
-    const int64_t taken = schedule_->count(i, samples);
+    const int64_t taken = cells_read(i, place_.first_cell + cells_of(samples));
     fail(Kind::kConfig,
          str("the run would read data set ", dataset(i).directory(), " (data.sources[", i, "]) ",
-             fixed(epochs(i, samples), 2), " times: ", taken, " of its ", samples, " samples (",
-             fixed(100.0 * double(taken) / double(samples), 2), " %), where one epoch has ", windows(i), "; ", key,
-             " is ", most),
+             fixed(epochs(i, samples), 2), " times: ", taken * parts(), " of its ", samples, " samples (",
+             fixed(100.0 * double(taken * parts()) / double(samples), 2), " %)",
+             place_.past.empty() || past_[i].cells == 0 ? "" : " with those of earlier stages",
+             ", where one epoch has ", windows(i), "; ", key, " is ", most),
          str("train for fewer tokens, give the source a smaller weight, add data or raise ", key));
   };
   for (int64_t i = 0; i < sources(); ++i) {
@@ -274,6 +317,11 @@ std::string SampleSource::state_json(int64_t next_sample) const {
   // These keys are absent where they change nothing, as in states of earlier versions.
   if (!tables_.empty()) state["packing"] = tables_;
   if (options_.shuffle_block > 0) state["shuffle_block"] = {options_.shuffle_block, kBlocksPerGroup};
+  if (place_.grid_length != sequence_length_) state["grid_length"] = place_.grid_length;
+  if (place_.first_cell > 0) state["first_cell"] = place_.first_cell;
+  for (int64_t i = 0; i < this->sources(); ++i) {
+    if (past_[i].number != i || past_[i].cells > 0) state["sources"][i]["past"] = {past_[i].number, past_[i].cells};
+  }
   state["version"] = kStateVersion;
   state["tokenizer"] = tokenizer().hash;
   state["seed"] = seed_;
@@ -300,6 +348,9 @@ int64_t SampleSource::restore(const std::string& state_json) const {
     check("format of the data's state", saved.at("version"), mine.at("version"));
     if (saved.at("tokenizer") != "") check("tokenizer", saved.at("tokenizer"), mine.at("tokenizer"));
     if (!saved.contains("sources")) return 0;
+    const auto grid_of = [](const Json& state) { return state.value("grid_length", state.at("sequence_length")); };
+    check("data.sequence_length", saved.at("sequence_length"), mine.at("sequence_length"));
+    check("data.grid_length (auto: the longest stage's)", grid_of(saved), grid_of(mine));
     check("number of data sets", saved.at("sources").size(), mine.at("sources").size());
     for (size_t i = 0; i < datasets_.size(); ++i) {
       const std::string& path = datasets_[i].directory();
@@ -309,8 +360,11 @@ int64_t SampleSource::restore(const std::string& state_json) const {
             is.at("dataset"));
       check(str("share of samples from ", path, " (parts of the mixture's period)"), was.value("parts", Json()),
             is.value("parts", Json()));
+      check(str("history of ", path, " (its number, and the cells that earlier stages read)"),
+            was.value("past", Json()), is.value("past", Json()));
     }
-    check("data.sequence_length", saved.at("sequence_length"), mine.at("sequence_length"));
+    check("first cell of the stage (what stages before it with the same sources read)",
+          saved.value("first_cell", Json()), mine.value("first_cell", Json()));
     check("data.order", saved.at("order"), mine.at("order"));
     check(
         "number of samples, split or weights of data.order megatron (which decide its order; data.megatron_samples "

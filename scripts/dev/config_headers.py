@@ -18,6 +18,7 @@ CPU_FLOPS = 300e9  # sustained FLOP/s that we assume for 8 cores with AVX-512 or
 
 RUNS = {  # config: (its title, ranks, the row of `tokamak plan --gpu`; None: a CPU)
     "quickstart": ("A first run: a small Llama on a laptop's CPU, on the data that scripts/quickstart.sh prepares.", 1, None),
+    "stages": ("Three stages: short sequences, longer ones with another RoPE base, an anneal. The data is the quickstart's.", 1, None),
     "llama-125m": ("Llama of GPT-2 small's size, on one GPU.", 1, "a100-80"),
     "llama-350m": ("Llama of GPT-2 medium's size, on one node.", 8, "a100-80"),
     "llama-0.5b": ("0.5B parameters on one GPU; scripts/gpu_check.sh measures it, too.", 1, "h100"),
@@ -46,10 +47,10 @@ def human(value, digits=3):
     return f"{value:.{digits}g}"
 
 
-def flops(word, per_token, tokens):
-    unit, name = (1e9, "GFLOP") if per_token < 1e12 else (1e12, "TFLOP")
-    total = f"{tokens * per_token:.3g}".replace("e+", "e")
-    return f"{word}: {per_token / unit:.3g} {name} a token, {total} in all"
+def flops(word, plan, total, key):
+    unit, name = (1e9, "GFLOP") if plan[key] < 1e12 else (1e12, "TFLOP")
+    in_all = f"{total[key]:.3g}".replace("e+", "e")
+    return f"{word}: {plan[key] / unit:.3g} {name} a token, {in_all} in all"
 
 
 def duration(seconds):
@@ -62,10 +63,15 @@ def duration(seconds):
 def header(program, path):
     title, ranks, gpu = RUNS[path.stem]
     plan = planned(program, path, ranks, f"runtime.backend={'cuda' if gpu else 'cpu'}")
-    tokens, parameters = plan["total_steps"] * plan["tokens_per_step"], plan["parameters"]
-    memory, peak = plan["memory"], plan["memory_bytes"]
+    stages = plan if isinstance(plan, list) else [plan]
+    total = {key: sum(one["total_steps"] * one["tokens_per_step"] * one.get(key, 1) for one in stages)
+             for key in ("tokens", "flops_per_token_full", "flops_per_token_causal")}
+    plan, largest = stages[0], max(stages, key=lambda one: one["memory_bytes"])
+    steps = " + ".join(f"{one['total_steps']} steps of {one['tokens_per_step']}" for one in stages)
+    tokens, parameters = total["tokens"], plan["parameters"]
+    memory, peak = largest["memory"], largest["memory_bytes"]
     machine = "8-core CPU with AVX-512 or AMX"
-    seconds = tokens * plan["flops_per_token_full"] / CPU_FLOPS
+    seconds = total["flops_per_token_full"] / CPU_FLOPS
     source, on_host = f"at an assumed {CPU_FLOPS / 1e9:.4g} GFLOP/s sustained", ""
     if gpu:
         predicted = planned(program, path, ranks, "--gpu", gpu, "--as-configured")
@@ -78,10 +84,9 @@ def header(program, path):
     lines = [
         title, "",
         f"parameters   {human(parameters)} ({human(plan['lookup_parameters'])} of them in the embedding, looked up)",
-        f"tokens       {human(tokens)} ({plan['total_steps']} steps of {plan['tokens_per_step']}): "
-        f"{tokens / parameters:.3g} a parameter",
-        f"FLOPs        {flops('mfu_full, 6 (N - N_embedding) + 12 L H S', plan['flops_per_token_full'], tokens)}",
-        f"             {flops('mfu_causal, half the attention term', plan['flops_per_token_causal'], tokens)}",
+        f"tokens       {human(tokens)} ({steps}): {tokens / parameters:.3g} a parameter",
+        f"FLOPs        {flops('mfu_full, 6 (N - N_embedding) + 12 L H S', plan, total, 'flops_per_token_full')}",
+        f"             {flops('mfu_causal, half the attention term', plan, total, 'flops_per_token_causal')}",
         f"machine      {machine}",
         f"memory       planned per {'GPU' if gpu else 'process'} at world size {ranks}: {peak / GIB:.3g} GiB; in GiB:",
         f"             {', '.join(groups)}{on_host}",

@@ -25,10 +25,7 @@ bool is_constant(const ScheduleOptions& schedule) {
 
 std::string directory_of(const RunConfig& config, int64_t step) { return str(config.run.output_dir, "-decay-", step); }
 
-Schedule schedule_of(RunConfig config) {
-  config.parallelism = {};  // on any number of ranks
-  return RunTable(config, make_global_batch(config, 1)).schedule();
-}
+Schedule schedule_of(const RunConfig& config) { return RunTable(config).schedule(0); }
 
 // The checkpoint's step. Its own config says whether the learning rate was constant there.
 int64_t step_to_decay_from(const std::string& directory) {
@@ -43,6 +40,7 @@ int64_t step_to_decay_from(const std::string& directory) {
   };
   if (step == 0) refuse("has no steps behind it");
   const RunConfig trunk = parse_saved_config(manifest.point.config, directory + "/" + kManifestName);
+  if (!trunk.stages.empty()) refuse("belongs to a run of stages, which ends with a stage that decays");
   const ScheduleOptions& options = trunk.lr_scheduler;
   if (!is_constant(options)) refuse("has lr_scheduler.decay_type ", enum_name(options.decay_type));
   const Schedule schedule = schedule_of(trunk);
@@ -94,6 +92,10 @@ void expect_same_end(const RunConfig& config, const TrainingLength& length) {
 RunConfig load_decay_run(const std::string& path, const std::vector<std::string>& overrides,
                          const DecayOptions& decay) {
   RunConfig config = load_config(path, overrides);
+  if (!config.stages.empty()) {
+    fail_with_places({{"stages", "--decay-from is for a run without stages", "write the decay as a stage"}}, path,
+                     overrides);
+  }
   if (!is_constant(config.lr_scheduler)) {
     const std::string key = "lr_scheduler.decay_type";
     fail_with_places({{key,

@@ -17,9 +17,7 @@ namespace {
 class CheckpointSource final : public ModelSource {
  public:
   CheckpointSource(Comm& comm, const std::string& path, const std::string& average)
-      : comm_(comm),
-        reader_(open_checkpoint_at(comm, path)),
-        config_(parse_saved_config(reader_.manifest().point.config, reader_.directory() + "/" + kManifestName)) {
+      : comm_(comm), reader_(open_checkpoint_at(comm, path)), config_(config_of_checkpoint(reader_)) {
     if (!average.empty()) reader_.use_average(average);
   }
   const std::string& name() const override { return reader_.directory(); }

@@ -44,7 +44,7 @@ struct PlannedData {
 
 PlannedData plan_data(const RunConfig& config, const BatchShape& shape) {
   try {
-    return {plan_data_memory(config, RunTable(config, shape), shape.micro_batch), ""};
+    return {plan_data_memory(config, shape.micro_batch), ""};
   } catch (const Error& error) {
     return {{.read_ahead = read_ahead_bytes(config, shape.micro_batch), .samples = {}}, error.what()};
   }
@@ -54,7 +54,7 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   const BatchShape& shape = run.shape();
   const StepRecord step = run.record();
   const int64_t parameters = model_size(config.model).parameters;
-  const int64_t tokens = RunTable(config, shape).tokens_after(shape.total_steps);
+  const int64_t tokens = shape.total_steps * shape.tokens_per_step();
   const double flops = token_flops(config.model).full(shape.length);
   out << "model        " << human(parameters) << " parameters (" << parameters << ")\n"
       << "step         " << human(shape.tokens_per_step()) << " tokens: " << run.mesh().world().size() << " rank(s) x "
@@ -203,6 +203,30 @@ class PlanCommand : public Command {
     RunConfig config = load_config(path_, overrides_);
     complete_from_data(config);
     if (!json_) note_text(config);
+    const std::vector<StageRow> rows = stage_rows(config);
+    if (rows.size() == 1) return plan(config_of_row(config, rows[0]));
+    if (!trace_.empty() || layers_in_ > 0) {
+      fail(
+          Kind::kConfig,
+          str(trace_.empty() ? "--layers-in" : "--trace", " is for a run of one stage, and this one has ", rows.size()),
+          "leave stages and warm-ups out");
+    }
+    for (const StageRow& row : rows) {
+      if (json_) {
+        std::cout << (&row == &rows.front() ? "[" : ",");
+      } else {
+        std::cout << (&row == &rows.front() ? "" : "\n") << "stage '" << row.options.name << "', steps "
+                  << row.first_step << " to " << row.last_step() << " of " << rows.back().last_step() << "\n";
+      }
+      plan(config_of_row(config, row));
+    }
+    if (json_) std::cout << "]\n";
+    return 0;
+  }
+
+ private:
+  // Plans a run of one row of stages.
+  int plan(RunConfig config) const {
     const int64_t stated_batch = config.training.global_batch_tokens;
     if (chooses()) leave_choice(config);
     const GlobalBatch batch = make_global_batch(config, ranks_);
@@ -227,11 +251,12 @@ class PlanCommand : public Command {
     return 0;
   }
 
- private:
   // A plan tokenizes nothing. Memory and work do not depend on how many tokens a source has.
   static void note_text(const RunConfig& config) {
     const std::string cache = text_cache(config.data, config.run.output_dir);
-    for (const auto* sources : {&config.data.sources, &config.data.validation}) {
+    std::vector<const std::vector<SourceOptions>*> lists = {&config.data.sources, &config.data.validation};
+    for (const StageOptions& stage : config.stages) lists.push_back(&stage.sources);
+    for (const auto* sources : lists) {
       for (const SourceOptions& source : *sources) {
         if (!is_text_source(source)) continue;
         if (!exists(source.path)) {

@@ -88,7 +88,6 @@ class TrainCommand : public Command {
     startup.done("world");
     Watchdog watchdog(world);
     RunConfig config;
-    GlobalBatch batch;
     collectively(world.comm(), [&] {
       config = load();
       watchdog.configure(
@@ -97,46 +96,77 @@ class TrainCommand : public Command {
     stop.set_deadline(config.resilience.stop_deadline);
     tokenize_text(world, config.data.sources, config, stop, watchdog.progress());
     tokenize_text(world, config.data.validation, config, stop, watchdog.progress());
+    for (StageOptions& stage : config.stages) tokenize_text(world, stage.sources, config, stop, watchdog.progress());
     collectively(world.comm(), [&] { complete_from_data(config); });
     std::vector<NamedText> settings;
     for (const ConfigLine& line : config_values(config)) settings.push_back({line.key, line.value});
-    const auto check_changes = [config](const std::string& saved, const std::string& checkpoint) {
-      return tokamak::check_changes(saved, config, checkpoint);
-    };
     startup.done("config");
     Backend backend = make_backend_collectively(world, config.runtime);
     const Observation recorded(*backend.device, watchdog.flight_record());
-    std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them cannot end it later
     std::optional<Sampler> sampler;
     collectively(world.comm(), [&] {
-      evals = read_evals(config);
+      for (const StageRow& row : stage_rows(config)) {  // these fail before the run makes anything
+        make_row_batch(config, row, world.size());
+        read_evals(config_of_row(config, row));
+      }
       fail_with_places(find_sample_problems(config), path_, overrides_);
       if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     });
     startup.done("device");
-    collectively(world.comm(),
-                 [&] { batch = make_global_batch(config, world.size()); });  // fails before the run makes anything
-    auto open = std::make_unique<OpenRun>(world, config, batch,
-                                          StartFacts{.program = program_name(),
-                                                     .command = command_line(),
-                                                     .config_text = tokamak::print_config(config),
-                                                     .settings = std::move(settings),
-                                                     .startup = startup},
-                                          &watchdog.progress());
+    OpenRun open(world, config,
+                 {.program = program_name(),
+                  .command = command_line(),
+                  .config_text = tokamak::print_config(config),
+                  .settings = std::move(settings),
+                  .startup = startup},
+                 &watchdog.progress());
+    open.records.or_record_end([&] {
+      open.find_start();
+      expect_later_rows_fit(world, backend, open);
+    });
+    RunEnd end = train_row(world, backend, stop, watchdog, open, sampler);
+    for (; end == RunEnd::kNextRow; end = train_row(world, backend, stop, watchdog, open, sampler)) {
+      open.records.or_record_end([&] { open.next_row(); });
+    }
+    if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to resume");
+    return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);
+  }
+
+  // A stage that does not fit into memory is an error before the first one begins.
+  static void expect_later_rows_fit(World& world, Backend& backend, const OpenRun& open) {
+    for (const StageRow& row : open.table.rows()) {
+      if (row.first_step <= open.row().first_step) continue;
+      const PreparedRun planned =
+          prepare_run(world, backend, config_of_row(open.config, row), make_row_batch(open.config, row, world.size()));
+      if (world.rank() == 0) {
+        log::info("stage '", row.options.name, "' is planned to take ", human_bytes(planned.planned_device_bytes()));
+      }
+    }
+  }
+
+  RunEnd train_row(World& world, Backend& backend, const StopSignal& stop, Watchdog& watchdog, OpenRun& open,
+                   const std::optional<Sampler>& sampler) const {
+    const RunConfig config = open.row_config();
+    std::optional<Evaluations> evals;
     PreparedRun prepared;
-    open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
+    open.records.or_record_end([&] {
+      collectively(world.comm(), [&] { evals = read_evals(config); });
+      prepared = prepare_run(world, backend, config, make_row_batch(open.config, open.row(), world.size()));
+    });
     Trainer trainer(
-        world, stop, std::move(prepared), std::move(open),
+        world, stop, std::move(prepared), open,
         {.evals = [&](Engine& engine,
                       const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
          .sampler = sampler ? &*sampler : nullptr,
-         .check_changes = check_changes,
+         .check_changes =
+             [&](const TrainingPoint& saved, const std::string& checkpoint) {
+               return tokamak::check_changes(saved.config, open.config, checkpoint, saved.state.step);
+             },
          .stop_at_step = stop_at_step_,
          .stragglers = [&watchdog] { return watchdog.take_stragglers(); }});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
-    if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to resume");
-    return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);
+    return end;
   }
 
   // Replaces sources of text by data sets made of them. Rank 0 makes those that are missing; the others sleep.

@@ -7,8 +7,11 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/strings.h"
+#include "config/load.h"
 #include "config/options_tree.h"
+#include "config/print.h"
 #include "config/yaml.h"
+#include "train/stages.h"
 
 namespace tokamak {
 
@@ -19,6 +22,11 @@ constexpr const char* kOfEachStart[] = {"run.name", "run.output_dir", "checkpoin
 
 bool alters_the_function(const std::string& key) {
   return (starts_with(key, "model.") && key != "model.initializer_range") || key == "data.document_masking";
+}
+
+// With the values of the stage that a step belongs to as those of the run.
+std::string text_at_step(const std::string& saved, const std::string& checkpoint, int64_t step) {
+  return print_config(config_at_step(parse_saved_config(saved, checkpoint), step));
 }
 
 std::vector<std::string> texts_of(const std::vector<ConfigChange>& changes) {
@@ -49,9 +57,13 @@ ConfigChanges compare_configs(const std::string& saved, const RunConfig& config)
   return changes;
 }
 
-std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config,
-                                       const std::string& checkpoint) {
+std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config, const std::string& checkpoint,
+                                       int64_t step) {
   ConfigChanges changes = compare_configs(saved, config);
+  const auto is_of_a_stage = [](const ConfigChange& change) { return starts_with(change.key, "stages["); };
+  if (has_rows(config) || std::any_of(changes.harmless.begin(), changes.harmless.end(), is_of_a_stage)) {
+    changes.refused = compare_configs(text_at_step(saved, checkpoint, step), config_at_step(config, step)).refused;
+  }
   const std::vector<std::string>& allowed = config.checkpoint.allow_changes;
   std::vector<ConfigChange> refused;
   for (const ConfigChange& change : changes.refused) {

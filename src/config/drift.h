@@ -24,9 +24,10 @@ struct ConfigChanges {
 // version of the program, and a text that is not YAML.
 ConfigChanges compare_configs(const std::string& saved, const RunConfig& config);
 
-// The changes at a start from `checkpoint`, each as "KEY: OLD -> NEW". Error(kConfig) naming each refused key with both
-// values, unless checkpoint.allow_changes names it.
-std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config,
-                                       const std::string& checkpoint);
+// The changes at a start from `checkpoint`, of step `step`, each as "KEY: OLD -> NEW". Error(kConfig) naming each
+// refused key with both values, unless checkpoint.allow_changes names it. In a run with
+// stages, the model is that of the stage which the step belongs to.
+std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config, const std::string& checkpoint,
+                                       int64_t step = 0);
 
 }  // namespace tokamak

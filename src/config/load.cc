@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "config/read.h"
 #include "config/validate.h"
+#include "train/stages.h"
 
 namespace tokamak {
 
@@ -43,6 +44,11 @@ RunConfig parse_saved_config(const std::string& text, const std::string& manifes
   } catch (const Error& error) {
     fail(Kind::kCheckpoint, error.what(), error.hint());
   }
+}
+
+RunConfig config_of_checkpoint(const CheckpointReader& reader) {
+  const TrainingPoint& point = reader.manifest().point;
+  return config_at_step(parse_saved_config(point.config, reader.directory() + "/" + kManifestName), point.state.step);
 }
 
 }  // namespace tokamak

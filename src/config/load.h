@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/reader.h"
 #include "train/run_config.h"
 
 namespace tokamak {
@@ -28,5 +29,8 @@ RunConfig parse_config(const std::string& text, const std::string& name, const s
 
 // The config inside a checkpoint, which may have keys of earlier versions. A problem in it is an Error(kCheckpoint).
 RunConfig parse_saved_config(const std::string& text, const std::string& manifest_path);
+
+// The config of a checkpoint's weights: of a run with stages, that of the stage which its step belongs to.
+RunConfig config_of_checkpoint(const CheckpointReader& reader);
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include "config/options_tree.h"
 #include "config/yaml.h"
+#include "train/stages.h"
 
 namespace tokamak {
 
@@ -32,6 +33,22 @@ std::vector<std::string> all_keys(const ConfigNode& defaults) {
   return keys;
 }
 
+// A key that a stage leaves out has the run's value, with the place of that.
+void complete_stages(ConfigNode& root) {
+  ConfigNode* stages = root.child("stages");
+  if (stages == nullptr || stages->type != ConfigNode::Type::kList) return;
+  for (ConfigNode& stage : stages->children) {
+    if (stage.type != ConfigNode::Type::kMap) continue;  // binding reports it
+    for (const StageKey& key : kStageKeys) {
+      if (stage.child(key.stage) != nullptr) continue;
+      const ConfigNode* of_run = find_node(root, parse_path(key.run));
+      TOKAMAK_CHECK(of_run != nullptr, key.run);
+      stage.children.push_back(*of_run);
+      stage.children.back().key = key.stage;
+    }
+  }
+}
+
 }  // namespace
 
 ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
@@ -49,6 +66,7 @@ ReadConfig read_config(const std::string& text, const std::string& name, const s
   resolve_references(read.tree, problems);
   if (problems.size() > unknown) fail_with(problems);
 
+  complete_stages(read.tree);
   binder.bind(read.tree, "", read.config);
   require_sections(read.tree, name, problems);
   if (!problems.empty()) fail_with(problems);

@@ -62,19 +62,25 @@ std::string default_of(const T& value, const std::string& help) {
   return code(str("[", join(items, ", "), "]"));
 }
 
+// A key of a stage that repeats one of the run has no rows of its own for what is below it.
+bool repeats_another_key(std::string_view help) { return help.starts_with("as "); }
+
 // Adds the rows of one options struct. `prefix` is its path, such as "sources[]." for the items of a list.
 template <class T>
 std::string rows(T options, const std::string& prefix) {
   std::string out;
   const auto each = [&](const char* name, auto& value, const char* help) {
     using Field = std::remove_reference_t<decltype(value)>;
-    if constexpr (OptionsStruct<Field>) {
+    if (OptionsStruct<Field> && repeats_another_key(help)) {
+      out += str("| `", prefix, name, "` | mapping | | ", cell(help), " |\n");
+    } else if constexpr (OptionsStruct<Field>) {
       out += rows(value, str(prefix, name, "."));
     } else {
       out +=
           str("| `", prefix, name, "` | ", type_name(value), " | ", default_of(value, help), " | ", cell(help), " |\n");
       if constexpr (kIsVector<Field>) {
         if constexpr (OptionsStruct<typename Field::value_type>) {
+          if (repeats_another_key(help)) return;
           out += rows(typename Field::value_type{}, str(prefix, name, "[]."));
         }
       }

@@ -7,10 +7,18 @@
 
 #include "base/field_checks.h"
 #include "config/units.h"
+#include "config/validate_stage.h"
 #include "monitor/chrome_trace.h"
 #include "optim/optimizer.h"
 
 namespace tokamak {
+
+bool is_word(const std::string& name) {
+  const auto fits = [](unsigned char c) {
+    return c < 0x80 && (std::isalnum(c) != 0 || std::strchr("_-./", c) != nullptr);
+  };
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), fits);
+}
 
 namespace {
 
@@ -68,14 +76,6 @@ void check_batch(const TrainingOptions& training, int64_t sequence_length, Field
   }
 }
 
-// Whether `name` can name a value in records, in files of metrics and on a line of the log.
-bool is_word(const std::string& name) {
-  const auto fits = [](unsigned char c) {
-    return c < 0x80 && (std::isalnum(c) != 0 || std::strchr("_-./", c) != nullptr);
-  };
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), fits);
-}
-
 void check_evals(const TrainingOptions& training, FieldChecks& checks) {
   checks.at_least("training.evals_interval", training.evals_interval, 0);
   checks.require(training.evals_interval <= 0 || !training.evals.empty(), "training.evals_interval",
@@ -116,7 +116,7 @@ void check_training(const TrainingOptions& training, const DataOptions& data, Fi
   checks.at_least("training.max_steps", training.max_steps, 0);
   checks.at_least("training.max_tokens", training.max_tokens, 0);
   if (training.max_steps == 0 && training.max_tokens == 0) {
-    checks.given(false, "training.max_steps", "give training.max_steps or training.max_tokens");
+    checks.given(false, "training.max_steps", "give training.max_steps or training.max_tokens, or stages");
   }
   checks.require(training.max_steps == 0 || training.max_tokens == 0, "training.max_tokens", training.max_tokens,
                  str("contradicts training.max_steps (", training.max_steps, ")"), "give one of the two");
@@ -303,7 +303,7 @@ void check_watchdog(const ResilienceOptions& resilience, FieldChecks& checks) {
 
 }  // namespace
 
-std::vector<FieldError> find_problems(const RunConfig& config) {
+std::vector<FieldError> problems_of_one_stage(const RunConfig& config) {
   FieldChecks checks;
   check_run(config.run, checks);
   check_data(config.data, config.model, checks);

@@ -99,14 +99,15 @@ class Doctor {
     CheckResult result{.name = "data", .kind = Kind::kData};
     std::vector<SourceOptions> text;
     const bool opened = measure(result, comm_, peers_, [&](Facts& facts) {
-      const GlobalBatch batch = make_global_batch(*config_, world_.size());
+      const RunTable table(*config_);
+      for (const StageRow& row : table.rows()) make_row_batch(*config_, row, world_.size());
       RunConfig config = *config_;
       text = take_out_text(config);
       facts.set("untokenized", std::ssize(text));
       facts.set("opened", std::ssize(config.data.sources));
       int64_t tokens = 0;
-      if (!config.data.sources.empty()) {
-        const RunData found(config, RunTable(config, batch));
+      if (text.empty()) {
+        const RunData found(config_at_step(config, 1), stage_places(config, table).front());
         tokens = found.train.tokens();
       }
       for (const FieldError& problem : find_sample_problems(*config_)) fail(Kind::kConfig, problem.what, problem.hint);

@@ -63,17 +63,22 @@ std::string compare_plan(CheckResult& result, World& world, const RankHosts& pee
   const MeshGroups groups(data, replicas);
   const MemoryShare share = memory_share(device, world, groups.mesh(), config.runtime);
   const auto plan = [&](Facts& facts) {
-    const GlobalBatch batch = make_global_batch(config, world.size());
-    const PlannedRun run =
-        plan_run(config, batch, groups.mesh(), backend, PlanFor::kTraining, share.total, share.available);
-    facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
+    int64_t most = 0;  // of the stage that needs most
     facts.set("share_bytes", share.available);
     facts.set("reserve_bytes", share.reserve);
-    try {
-      expect_fit(run.engine->plan(), device, share, config, run.shape.micro_batch,
-                 read_ahead_bytes(config, run.shape.micro_batch));
-    } catch (const Error& error) {  // leaves out the plan, which is a page long
-      fail(error.kind(), error.what(), error.hint().substr(0, error.hint().find("\nplan:")));
+    for (const StageRow& row : stage_rows(config)) {
+      const RunConfig own = config_of_row(config, row);
+      const GlobalBatch batch = make_global_batch(own, world.size());
+      const PlannedRun run =
+          plan_run(own, batch, groups.mesh(), backend, PlanFor::kTraining, share.total, share.available);
+      most = std::max(most, planned_bytes(run.engine->plan(), device));
+      facts.set("planned_bytes", most);
+      try {
+        expect_fit(run.engine->plan(), device, share, own, run.shape.micro_batch,
+                   read_ahead_bytes(own, run.shape.micro_batch));
+      } catch (const Error& error) {  // leaves out the plan, which is a page long
+        fail(error.kind(), error.what(), error.hint().substr(0, error.hint().find("\nplan:")));
+      }
     }
   };
   if (!measure(result, world.comm(), peers, plan)) return "";

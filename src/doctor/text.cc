@@ -12,7 +12,9 @@ namespace tokamak::doctor {
 std::vector<SourceOptions> take_out_text(RunConfig& config) {
   const std::string cache = text_cache(config.data, config.run.output_dir);
   std::vector<SourceOptions> taken;
-  for (std::vector<SourceOptions>* sources : {&config.data.sources, &config.data.validation}) {
+  std::vector<std::vector<SourceOptions>*> lists = {&config.data.sources, &config.data.validation};
+  for (StageOptions& stage : config.stages) lists.push_back(&stage.sources);
+  for (std::vector<SourceOptions>* sources : lists) {
     std::vector<SourceOptions> kept;
     for (SourceOptions& source : *sources) {
       if (is_text_source(source)) {

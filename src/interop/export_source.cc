@@ -43,8 +43,7 @@ ReadParam ExportSource::weights() {
 std::string ExportSource::metrics_path() const { return run_files::at(run_directory(reader), run_files::kMetrics); }
 
 ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer) {
-  const std::string manifest_path = reader.directory() + "/" + kManifestName;
-  RunConfig config = parse_saved_config(reader.manifest().point.config, manifest_path);
+  RunConfig config = config_of_checkpoint(reader);
   // The export takes shapes from the config, so they must equal the stored shapes in the manifest.
   check_is_model(reader, make_param_table(config.model));
   ExportSource source{std::move(reader), std::move(config), {}, {}};

@@ -147,6 +147,8 @@ struct ScheduleOptions {
   double cycle_length_factor = 1;
   double cycle_peak_factor = 1;
 
+  bool operator==(const ScheduleOptions&) const = default;
+
   bool has_tail() const { return decay_type == DecayType::kWsd || decay_start != TrainingLength::none(); }
 
   template <class Visitor>

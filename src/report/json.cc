@@ -49,6 +49,18 @@ Json start_json(const StartReport& start) {
           {"saves", saves_json(start.saves)}};
 }
 
+Json stages_json(const std::vector<StageReport>& stages) {
+  Json all = Json::array();
+  for (const StageReport& stage : stages) {
+    all.push_back({{"name", stage.name},
+                   {"first_step", stage.first_step},
+                   {"last_step", stage.last_step},
+                   {"sequence_length", stage.sequence_length},
+                   {"tokens_per_step", stage.tokens_per_step}});
+  }
+  return all;
+}
+
 }  // namespace
 
 Json json_of(const RunReport& report) {
@@ -67,6 +79,7 @@ Json json_of(const RunReport& report) {
           {"productive_tokens_per_second", report.productive_rate()},
           {"saves", saves_json(report.saves)},
           {"suspects", report.suspects},
+          {"stages", stages_json(report.stages)},
           {"starts", starts}};
 }
 

@@ -89,11 +89,24 @@ bool RunAccount::see(const MetricRecord& record, const std::vector<FoundHang>& h
   interval_ = record.value_or("time/interval", interval_);
   total_steps_ = std::llround(record.value_or("total_steps", static_cast<double>(total_steps_)));
   total_tokens_ = std::llround(record.value_or("total_tokens", static_cast<double>(total_tokens_)));
+  if (record.is("stage")) see_stage(record);
   if (record.has("tokens")) {
     while (!tokens_.empty() && tokens_.back().step >= record.step) tokens_.pop_back();
     tokens_.push_back({record.step, record.at("tokens")});
   }
   return is_first || is_next;
+}
+
+// A later start may begin a stage again, or have other stages from there on.
+void RunAccount::see_stage(const MetricRecord& record) {
+  const auto count = [&](const char* name) { return std::llround(record.value_or(name, 0)); };
+  const StageReport stage{.name = record.event->detail,
+                          .first_step = count("stage/first_step"),
+                          .last_step = count("stage/last_step"),
+                          .sequence_length = count("stage/sequence_length"),
+                          .tokens_per_step = count("stage/tokens_per_step")};
+  while (!stages_.empty() && stages_.back().first_step >= stage.first_step) stages_.pop_back();
+  stages_.push_back(stage);
 }
 
 // Interpolates linearly between the records around `step`, or extends the last two. Step 0 has 0 tokens.
@@ -114,6 +127,7 @@ RunReport RunAccount::report(const std::vector<FoundHang>& hangs) const {
   starts.back().close(hang_of(starts.back().report(), std::nullopt, hangs), true);
   leave_out_idle(starts);
   RunReport report{.total_steps = total_steps_, .total_tokens = total_tokens_, .interval = interval_};
+  report.stages = stages_;
   for (const StartAccount& start : starts) report.starts.push_back(start.report());
   int64_t kept = INT64_MAX;
   for (size_t i = starts.size(); i-- > 0;) kept = count_steps(report.starts[i], starts[i].trained(), kept);

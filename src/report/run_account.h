@@ -28,7 +28,10 @@ class RunAccount {
   };
   double tokens_after(int64_t step) const;
 
+  void see_stage(const MetricRecord& record);
+
   std::vector<TokensAt> tokens_;  // steps ascend
+  std::vector<StageReport> stages_;
   int64_t total_steps_ = 0, total_tokens_ = 0;
   double interval_ = 0;
 };

@@ -64,6 +64,15 @@ struct StartReport {
   bool is_over() const { return end >= StartEnd::kDone; }
 };
 
+// A row of a run's stages that a start has begun.
+struct StageReport {
+  std::string name;
+  int64_t first_step = 0;
+  int64_t last_step = 0;
+  int64_t sequence_length = 0;
+  int64_t tokens_per_step = 0;
+};
+
 struct RunReport {
   std::string directory;
   std::vector<StartReport> starts;  // at least one
@@ -78,6 +87,7 @@ struct RunReport {
   int64_t tokens = 0;   // of the steps between first_step and step
   double interval = 0;  // seconds of the newest interval; 0: not known
   std::vector<std::string> suspects;
+  std::vector<StageReport> stages;  // in their order; empty: the run has one
 
   int64_t wall_clock() const { return time.total(); }
   double ettr() const;             // effective training time ratio: productive time over wall clock

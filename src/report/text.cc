@@ -108,6 +108,17 @@ void print_starts(std::ostream& out, const RunReport& report) {
   }
 }
 
+void print_stages(std::ostream& out, const RunReport& report) {
+  if (report.stages.empty()) return;
+  const auto row = [&](const std::vector<std::string>& cells) { print_row(out, {9, 9, 9, 14}, cells); };
+  row({"from", "to", "length", "tokens/step", "stage"});
+  for (const StageReport& stage : report.stages) {
+    row({str(stage.first_step), str(stage.last_step), str(stage.sequence_length), str(stage.tokens_per_step),
+         printable(stage.name, 64)});
+  }
+  out << "\n";
+}
+
 void print_changes(std::ostream& out, const RunReport& report) {
   for (size_t i = 0; i < report.starts.size(); ++i) {
     const std::string& changed = report.starts[i].changed;
@@ -154,6 +165,7 @@ std::string text_of(const RunReport& report) {
   print_restarts(out, report);
   print_startup(out, report);
   out << "\n";
+  print_stages(out, report);
   print_starts(out, report);
   print_changes(out, report);
   if (!report.suspects.empty()) out << "\nsuspected hosts: " << printable(join(report.suspects, " "), 400) << "\n";

@@ -107,10 +107,13 @@ SweepRun plan_run(const std::string& path, std::vector<std::string> words, const
   RunConfig complete = run.config;
   complete_from_data(complete);
   describe_config(run.row, complete);
-  const RunTable table(complete, make_global_batch(complete, 1));
+  const RunTable table(complete);
   run.steps = table.total_steps();
   run.tokens = table.tokens_after(run.steps);
-  run.flops = token_flops(complete.model).full(complete.data.sequence_length) * double(run.tokens);
+  for (const StageRow& row : table.rows()) {
+    const double flops_of_token = token_flops(complete.model).full(row.options.sequence_length);
+    run.flops += flops_of_token * double(row.options.steps) * double(row.options.global_batch_tokens);
+  }
   return run;
 }
 

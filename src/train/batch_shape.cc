@@ -38,4 +38,13 @@ GlobalBatch make_global_batch(const RunConfig& config, int all_ranks, int reader
   return batch;
 }
 
+GlobalBatch make_row_batch(const RunConfig& run, const StageRow& row, int ranks) {
+  try {
+    return make_global_batch(config_of_row(run, row), ranks);
+  } catch (const Error& error) {
+    if (!has_rows(run)) throw;
+    throw Error(error.kind(), str("stage '", row.options.name, "': ", error.what()), error.hint());
+  }
+}
+
 }  // namespace tokamak

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "train/run_config.h"
+#include "train/stages.h"
 
 namespace tokamak {
 
@@ -26,5 +26,7 @@ struct BatchShape : GlobalBatch {
 // The batch of a run on `ranks` ranks. Decides the data axis: `readers` consecutive ranks read the same samples.
 // Error(kConfig) if batch or ranks do not divide evenly, or training.micro_batch_size exceeds a rank's share.
 GlobalBatch make_global_batch(const RunConfig& config, int ranks, int readers = 1);
+// That of a row of a run's stages, whose name is in its errors.
+GlobalBatch make_row_batch(const RunConfig& run, const StageRow& row, int ranks);
 
 }  // namespace tokamak

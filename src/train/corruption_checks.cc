@@ -62,7 +62,7 @@ bool CorruptionChecks::recompute_due(int64_t step) const {
 
 double CorruptionChecks::gradients(int64_t step, Loader& loader, const LoaderOptions& here) {
   // The samples are read again: damaged in memory, they would be the same for both.
-  Loader again(open_.data.train, here);
+  Loader again(open_.data->train, here);
   const auto [attended, own, received] = gradient_check_->run(
       batches_of(again, open_.progress), batches_of(loader, open_.progress), loader.micro_batches_per_step());
   const Corruption corruption = find_corruption(comm_, own, received);
@@ -80,7 +80,7 @@ void CorruptionChecks::compute_again(int64_t step, Loader& loader, const LoaderO
     if (again) end_if_corrupt(corruption, what + ", not for the first time", sound_step_);
     blamed_hosts_.push_back(host);
   }
-  Loader third(open_.data.train, here);
+  Loader third(open_.data->train, here);
   const bool settled = gradient_check_->settle(batches_of(third, open_.progress), loader.micro_batches_per_step());
   if (comm_.max(settled ? 0 : 1) != 0) {
     end_if_corrupt(corruption, what + ", and a third time again", sound_step_);

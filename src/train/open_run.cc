@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/run_files.h"
+#include "checkpoint/choose.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 
@@ -54,13 +55,67 @@ RunRecords open_records(World& world, const RunConfig& config, int64_t total_ste
 
 }  // namespace
 
-OpenRun::OpenRun(World& world, const RunConfig& config, const GlobalBatch& batch, StartFacts given,
-                 RunProgress* watched)
-    : facts(std::move(given)),
+OpenRun::OpenRun(World& world, const RunConfig& complete, StartFacts given, RunProgress* watched)
+    : config(complete),
+      facts(std::move(given)),
       progress(watched),
-      table(made_collectively(world.comm(), [&] { return RunTable(config, batch); })),
-      data(made_collectively(world.comm(), [&] { return RunData(config, table); })),
+      table(made_collectively(world.comm(), [&] { return RunTable(config); })),
+      places(made_collectively(world.comm(), [&] { return stage_places(config, table); })),
+      data(made_collectively(world.comm(),
+                             [&] { return RunData(config_of_row(config, table.rows().front()), places.front()); })),
       checkpointer((facts.startup.done("data"), lock_directory(world.comm(), config, progress))),
-      records(open_records(world, config, table.total_steps(), checkpointer.incarnation(), facts)) {}
+      records(open_records(world, config, table.total_steps(), checkpointer.incarnation(), facts)),
+      comm_(world.comm()) {}
+
+void OpenRun::open_row(int64_t row) {
+  if (row == row_) return;
+  row_ = row;
+  collectively(comm_, [&] { data.emplace(row_config(), places[row_]); });
+}
+
+void OpenRun::find_start() {
+  const PhaseScope phase(progress, Phase::kLoad);
+  point_.checkpoint = checkpointer.resume();
+  if (!point_.checkpoint) return;
+  restore();
+  if (point_.state.step < row().last_step() || is_last_row()) return;
+  open_row(row_ + 1);
+  point_.state.next_sample = 0;
+}
+
+// A checkpoint has the data of the row that its last step belongs to.
+void OpenRun::restore() {
+  const TrainingPoint& saved = point_.checkpoint->manifest().point;
+  RunState& state = point_.state;
+  state = saved.state;
+  expect_same_tokens(state);
+  open_row(row_of_step(table.rows(), state.step));
+  collectively(comm_, [&] { state.next_sample = data->train.restore(saved.data); });
+}
+
+void OpenRun::expect_same_tokens(const RunState& state) const {
+  const RunTable::Row next = table.at(state.step + 1);
+  if (state.tokens == next.tokens) return;
+  const std::string found =
+      str(", but ", point_.checkpoint->directory(), " has ", state.tokens, " tokens after ", state.step, " steps");
+  if (!has_rows(config)) {
+    throw SharedError(Kind::kConfig,
+                      str("training.global_batch_tokens is ", next.stage->options.global_batch_tokens, found),
+                      "go on with the batch that the run began with");
+  }
+  throw SharedError(Kind::kConfig,
+                    str("the stages of this config have ", next.tokens, " tokens in so many steps", found),
+                    "keep the stages that the run has begun; their ends and later stages may change");
+}
+
+void OpenRun::next_row() {
+  const PhaseScope phase(progress, Phase::kLoad);
+  const int64_t step = row().last_step();
+  open_row(row_ + 1);
+  point_ = {
+      .state = {}, .checkpoint = open_checkpoint_at(comm_, checkpointer.store().path_of(step)), .is_border = true};
+  point_.state = point_.checkpoint->manifest().point.state;
+  point_.state.next_sample = 0;
+}
 
 }  // namespace tokamak

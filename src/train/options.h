@@ -8,6 +8,7 @@
 #include "base/fields.h"
 #include "train/eval_options.h"
 #include "train/sample_options.h"
+#include "train/stage_options.h"
 
 namespace tokamak {
 
@@ -34,6 +35,8 @@ struct TrainingOptions {
   int64_t max_tokens = 0;
   int64_t global_batch_tokens = 0;
   AutoInt micro_batch_size;
+  WarmupOptions batch_warmup;
+  WarmupOptions length_warmup;
   double max_grad_norm = 1.0;
   double z_loss = 0.0;
   int64_t validation_interval = 0;
@@ -45,7 +48,8 @@ struct TrainingOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("max_steps", max_steps,
-      "optimizer steps, at whose end the learning rate schedule ends; give either max_steps or max_tokens");
+      "optimizer steps, at whose end the learning rate schedule ends; give either max_steps or max_tokens, "
+      "or stages");
     v("max_tokens", max_tokens, "tokens to train on, rounded up to whole steps");
     v("global_batch_tokens", global_batch_tokens,
       "tokens per step over all ranks, a multiple of sequence_length; larger batches use hardware better and need "
@@ -53,6 +57,10 @@ struct TrainingOptions {
     v("micro_batch_size", micro_batch_size,
       "sequences that one rank computes at once; more use more memory and the GPU better; auto: the most that fit, "
       "or the fastest with other auto keys");
+    v("batch_warmup", batch_warmup,
+      "smaller batches at the beginning, in tokens: more steps on the same tokens, while gradients agree anyway");
+    v("length_warmup", length_warmup,
+      "shorter sequences at the beginning, in tokens, at the same tokens a step: cheaper and steadier early steps");
     v("max_grad_norm", max_grad_norm,
       "scale gradients down to this global norm; lower values damp loss spikes and slow learning; 0: no clipping");
     v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); keeps logits from drifting; 0: off");

@@ -81,36 +81,28 @@ RunCheckpoints::RunCheckpoints(Comm& comm, Engine& engine, const RunConfig& conf
 
 RunState RunCheckpoints::load_or_initialize(const Check& check) {
   snapshot_.emplace(engine_);
-  std::optional<CheckpointReader> reader = open_.checkpointer.resume();
-  if (!reader) {
+  RunPoint point = open_.take_point();
+  RunState state = point.state;
+  if (!point.checkpoint) {
     engine_.parameters().initialize(static_cast<uint64_t>(config_.run.seed), engine_.compute());
     if (comm_.rank() == 0) log::info("weights: initialised from run.seed ", config_.run.seed);
-    return {};
+    return state;
   }
-  const TrainingPoint& point = reader->manifest().point;
-  RunState state = point.state;
-  collectively(comm_, [&] { state.next_sample = open_.data.train.restore(point.data); });
+  CheckpointReader& reader = *point.checkpoint;
   // This precedes the weights, whose errors of shapes would say the same at length. An imported model, of step 0, was
   // not trained with its config.
   collectively(comm_, [&] {
-    if (state.step > 0) check(point.config, reader->directory());
+    if (state.step > 0 && !point.is_border) check(reader.manifest().point, reader.directory());
   });
-  if (load_weights(comm_, *reader, engine_, on_missing_state(config_.checkpoint))) {
+  if (load_weights(comm_, reader, engine_, on_missing_state(config_.checkpoint))) {
     state.optimizer_start = state.step;
     if (comm_.rank() == 0)
       log::warning("the optimizer's state starts from zero: checkpoint.allow_changes has optimizer");
   }
-  keep_known_averages(config_.averages, state, reader->directory(), comm_.rank() == 0);
-  const RunTable::Row next = open_.table.at(state.step + 1);
-  if (state.tokens != next.tokens) {
-    throw SharedError(Kind::kConfig,
-                      str("training.global_batch_tokens is ", next.stage->tokens_per_step(), ", but ",
-                          reader->directory(), " has ", state.tokens, " tokens after ", state.step, " steps"),
-                      "go on with the batch that the run began with");
-  }
-  if (comm_.rank() == 0) {
-    log::info("weights: resumed from ", reader->directory(), " (step ", state.step, ", ",
-              human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader->manifest().world_size,
+  keep_known_averages(config_.averages, state, reader.directory(), comm_.rank() == 0);
+  if (comm_.rank() == 0 && !point.is_border) {
+    log::info("weights: resumed from ", reader.directory(), " (step ", state.step, ", ",
+              human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader.manifest().world_size,
               " rank(s))");
   }
   return state;
@@ -163,7 +155,7 @@ void RunCheckpoints::begin(const RunState& state, Retention retention) {
   collectively(comm_, [&] { snapshot_->fetch(); });  // a rank may have no memory for it
   copy_ = copy.seconds();
   open_.checkpointer.begin_save(
-      {state, config_.run.seed, open_.facts.config_text, open_.data.train.state_json(state.next_sample)},
+      {state, config_.run.seed, open_.facts.config_text, open_.data->train.state_json(state.next_sample)},
       place_of(engine_), snapshot_->slices(), retention);
   clock_.restart(state);
   stall_ = off.seconds();

@@ -32,10 +32,10 @@ class RunCheckpoints {
   RunCheckpoints(const RunCheckpoints&) = delete;
   RunCheckpoints& operator=(const RunCheckpoints&) = delete;
 
-  // Once, after engine.commit(). Loads the weights and the optimizer's state of the checkpoint that checkpoint.load
-  // names, and returns the run's state there; or draws weights from run.seed, at step 0. `check` gets the config and
-  // the path of the checkpoint before its weights are read.
-  using Check = std::function<void(const std::string& saved_config, const std::string& checkpoint)>;
+  // Once, after engine.commit(). Loads the weights and the optimizer's state of the point at which `open` is, and
+  // returns the run's state there; or draws weights from run.seed, at step 0. `check` gets the point and the path of
+  // the checkpoint that a start resumes from, before its weights are read.
+  using Check = std::function<void(const TrainingPoint& saved, const std::string& checkpoint)>;
   RunState load_or_initialize(const Check& check);
 
   // The run continues from this state. Its own checkpoint of the step, if there is one, holds it. Checkpoints of later

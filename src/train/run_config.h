@@ -11,6 +11,7 @@
 #include "optim/options.h"
 #include "resilience/options.h"
 #include "train/options.h"
+#include "train/stage_options.h"
 #include "zero/options.h"
 
 namespace tokamak {
@@ -20,6 +21,7 @@ struct RunConfig {
   ModelConfig model;
   DataOptions data;
   TrainingOptions training;
+  std::vector<StageOptions> stages;
   OptimizerOptions optimizer;
   ScheduleOptions lr_scheduler;
   std::vector<AverageOptions> averages;
@@ -37,6 +39,9 @@ struct RunConfig {
     v("model", model, "the decoder, in the terms of Hugging Face's config.json; required");
     v("data", data, "data sets to train on; required");
     v("training", training, "length, batch and validation; required");
+    v("stages", stages,
+      "parts of the run, one after the other, each with its own data, lengths, batch, learning rate or RoPE; empty: "
+      "the run has one");
     v("optimizer", optimizer, "optimizer and weight decay");
     v("lr_scheduler", lr_scheduler, "the learning rate over the run");
     v("averages", averages,

@@ -21,11 +21,32 @@ auto named(const char* key, const Read& read) {
 }
 
 SampleSource opened(const char* key, const RunConfig& config, const DataOptions& options,
-                    std::span<const SourceOptions> sources, int64_t samples = 0) {
-  return named(key, [&] { return SampleSource(options, sources, config.run.seed, config.model.vocab_size, samples); });
+                    std::span<const SourceOptions> sources, int64_t samples = 0, StagePlace place = {}) {
+  return named(key, [&] {
+    return SampleSource(options, sources, config.run.seed, config.model.vocab_size, samples, std::move(place));
+  });
 }
 
-int64_t samples_of(const RunTable& table) { return table.at(table.total_steps() + 1).samples; }
+int64_t samples_of(const RunConfig& config) {
+  const StageRow row = stage_rows(config).front();
+  return row.options.steps * row.sequences();
+}
+
+SampleSource training_data(const RunConfig& config, StagePlace place) {
+  SampleSource source =
+      opened("data.sources", config, config.data, config.data.sources, samples_of(config), std::move(place));
+  source.check_epochs(samples_of(config), config.data.max_epochs);
+  return source;
+}
+
+// Rows with the same stream of data read it one after the other.
+bool same_stream(const std::vector<SourceOptions>& a, const std::vector<SourceOptions>& b) {
+  const auto same = [](const SourceOptions& x, const SourceOptions& y) {
+    return x.path == y.path && x.weight == y.weight && x.format == y.format && x.delimiter_id == y.delimiter_id &&
+           x.token_type == y.token_type && x.tokenizer == y.tokenizer;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
 
 DataOptions validation_options(DataOptions data) {
   data.order = SampleOrder::kSequential;
@@ -63,11 +84,11 @@ int64_t read_ahead_bytes(const RunConfig& config, int64_t micro_batch) {
          Loader::planned_bytes({.micro_batch = micro_batch, .length = config.data.sequence_length});
 }
 
-DataMemory plan_data_memory(const RunConfig& config, const RunTable& table, int64_t micro_batch) {
+DataMemory plan_data_memory(const RunConfig& config, int64_t micro_batch) {
   const auto planned = [&](const char* key, const DataOptions& options, std::span<const SourceOptions> sources) {
     return named(key, [&] {
       return SampleSource::planned_memory(options, sources, config.run.seed, config.model.vocab_size,
-                                          samples_of(table));
+                                          samples_of(config));
     });
   };
   SampleMemory samples = planned("data.sources", config.data, config.data.sources);
@@ -77,9 +98,38 @@ DataMemory plan_data_memory(const RunConfig& config, const RunTable& table, int6
   return {read_ahead_bytes(config, micro_batch), samples};
 }
 
-RunData::RunData(const RunConfig& config, const RunTable& table)
-    : train(opened("data.sources", config, config.data, config.data.sources, samples_of(table))) {
-  train.check_epochs(samples_of(table), config.data.max_epochs);
+std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& table) {
+  const std::vector<StageRow>& rows = table.rows();
+  if (rows.size() == 1 && config.data.grid_length.is_auto()) return {{}};
+  int64_t grid = config.data.grid_length.value;
+  if (grid == 0) {
+    for (const StageRow& row : rows) grid = std::max(grid, row.options.sequence_length);
+  }
+  StagePlace place = {.grid_length = config.data.packing == Packing::kWindows ? grid : 0};
+  std::vector<StagePlace> places;
+  std::string tokenizer;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const RunConfig own = config_of_row(config, rows[r]);
+    places.push_back(place);
+    try {
+      const SampleSource source = training_data(own, place);
+      if (tokenizer.empty()) tokenizer = source.tokenizer().hash;
+      if (source.tokenizer().hash != tokenizer) {
+        fail(Kind::kData,
+             str("its data was made with tokenizer ", source.tokenizer().hash, ", that of stages before it with ",
+                 tokenizer),
+             "tokenize all data with one tokenizer");
+      }
+      const bool goes_on = r + 1 < rows.size() && same_stream(own.data.sources, rows[r + 1].options.sources);
+      place = goes_on ? source.next_in_stream(samples_of(own)) : source.next_stream(samples_of(own));
+    } catch (const Error& error) {
+      throw Error(error.kind(), str("stage '", rows[r].options.name, "': ", error.what()), error.hint());
+    }
+  }
+  return places;
+}
+
+RunData::RunData(const RunConfig& config, StagePlace place) : train(training_data(config, std::move(place))) {
   if (config.data.validation.empty()) return;
 
   for (size_t i = 0; i < config.data.validation.size(); ++i) {

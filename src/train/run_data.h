@@ -30,12 +30,17 @@ struct DataMemory {
 
 // The memory of the training's loader, and of those of validation or of gradients that are computed again.
 int64_t read_ahead_bytes(const RunConfig& config, int64_t micro_batch);
-// Opens the data as RunData does, with its errors, but makes no arrays.
-DataMemory plan_data_memory(const RunConfig& config, const RunTable& table, int64_t micro_batch);
+// Opens the data as RunData does, with its errors, but makes no arrays. `config` is that of one row of stages.
+DataMemory plan_data_memory(const RunConfig& config, int64_t micro_batch);
+
+// The place of each row of the run's stages in its data. It depends on what the rows before it read, and on the
+// longest length. Opens the training data of all rows. Error(kData) and Error(kConfig) as RunData, naming the stage.
+std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& table);
 
 struct RunData {
-  // Error(kData) and Error(kConfig) as SampleSource, and if the tokenizers of training and validation data differ.
-  RunData(const RunConfig& config, const RunTable& table);
+  // `config` is that of one row of stages, which begins at `place`. Error(kData) and Error(kConfig) as SampleSource,
+  // and if the tokenizers of training and validation data differ.
+  explicit RunData(const RunConfig& config, StagePlace place = {});
 
   DataMemory memory(const RunConfig& config, int64_t micro_batch) const;
 

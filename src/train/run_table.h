@@ -1,48 +1,47 @@
-// The table of a run's steps: tokens and samples before each, its length, batch and learning rate. A pure
-// function of the config, used wherever a step is converted into tokens or samples. A run has one stage today.
+// The table of a run's steps: tokens and samples before each, its row of stages and its learning rate. A pure function
+// of the config, used wherever a step is converted into tokens or samples.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "optim/schedule.h"
-#include "train/batch_shape.h"
-#include "train/run_config.h"
+#include "train/stages.h"
 
 namespace tokamak {
 
-// Consecutive steps with the same batch.
-struct RunStage {
-  int64_t until_step = 0;  // the stage's last step
-  int64_t length = 0;      // T
-  int64_t sequences = 0;   // G, read in each step
-
-  int64_t tokens_per_step() const { return sequences * length; }
-};
-
 class RunTable {
  public:
-  // At least one stage, in the order of their steps. The schedule covers all of them. Error(kConfig) as Schedule.
-  RunTable(std::vector<RunStage> stages, const ScheduleOptions& schedule, double peak_lr);
-  RunTable(const RunConfig& config, const GlobalBatch& batch);
+  // `config` is valid (config/validate.h). Error(kConfig) as Schedule and stage_rows.
+  explicit RunTable(const RunConfig& config);
 
   struct Row {
     int64_t tokens = 0;   // trained on before the step
-    int64_t samples = 0;  // read before the step
+    int64_t samples = 0;  // read before the step, in its row of stages
     double lr = 0;
-    const RunStage* stage = nullptr;  // of this table
+    const StageRow* stage = nullptr;  // of this table
   };
-  Row at(int64_t step) const;  // 1, 2, ...; steps after the last one are of the last stage
+  Row at(int64_t step) const;  // 1, 2, ...; steps after the last one are of the last row
   int64_t tokens_after(int64_t step) const { return without_lr(step + 1).tokens; }
-  int64_t total_steps() const { return stages_.back().until_step; }
-  const Schedule& schedule() const { return schedule_; }
+  int64_t total_steps() const { return rows_.back().last_step(); }
   RunSteps run_steps() const;  // while this table lives
 
- private:
-  Row without_lr(int64_t step) const;
+  const std::vector<StageRow>& rows() const { return rows_; }
+  const Schedule& schedule(int64_t row) const { return schedules_[scheduled_[row]].schedule; }
 
-  std::vector<RunStage> stages_;
-  Schedule schedule_;
+ private:
+  struct Scheduled {
+    int64_t steps = 0;   // before the schedule begins
+    int64_t tokens = 0;  // likewise
+    Schedule schedule;
+  };
+  Row without_lr(int64_t step) const;
+  Scheduled schedule_from(int64_t first_row, int64_t end_row, const ScheduleOptions& options, double peak) const;
+
+  std::vector<StageRow> rows_;
+  std::vector<int64_t> tokens_before_;  // of each row
+  std::vector<Scheduled> schedules_;
+  std::vector<int64_t> scheduled_;  // of each row, its index in schedules_
 };
 
 }  // namespace tokamak

@@ -39,43 +39,42 @@ RunEnd Trainer::run() {
       throw;
     }
   });
-  if (end == RunEnd::kDone) {
-    records().end(RunStatus::State::kDone, "done", 0);
-  } else {
-    records().end(RunStatus::State::kStopped, "stopped", static_cast<int>(Kind::kStopped));
-  }
+  if (end == RunEnd::kDone) records().end(RunStatus::State::kDone, "done", 0);
+  if (end == RunEnd::kStopped) records().end(RunStatus::State::kStopped, "stopped", static_cast<int>(Kind::kStopped));
   return end;
 }
 
 RunEnd Trainer::train(bool was_done) {
   const PhaseScope training(progress(), Phase::kStep);
   if (was_done && comm_.rank() == 0) {
-    const std::string limit = config().training.max_steps > 0 ? str("training.max_steps above ", state_.step)
-                                                              : str("training.max_tokens above ", state_.tokens);
+    const RunConfig& all = open_.config;
+    const std::string limit = !all.stages.empty()          ? "a longer stage or another one"
+                              : all.training.max_steps > 0 ? str("training.max_steps above ", state_.step)
+                                                           : str("training.max_tokens above ", state_.tokens);
     log::info("nothing to train: the run is done at step ", state_.step, "; ", limit, " trains on");
   }
-  while (!finished()) {
+  while (!row_is_done()) {
     if (should_stop()) {
-      open_->checkpointer.stop_reading();
+      open_.checkpointer.stop_reading();
       save_last();
       return RunEnd::kStopped;
     }
     step();
     checkpoints_.take_snapshot_memory();
-    if (finished()) break;
+    if (row_is_done()) break;
     evaluate_if_due();
     save_if_due();
   }
   save_last();
   if (!was_done && !evaluate_if_due() && should_stop()) return RunEnd::kStopped;
   report_memory(run_);
-  return RunEnd::kDone;
+  return open_.is_last_row() ? RunEnd::kDone : RunEnd::kNextRow;
 }
 
 void Trainer::step() {
   const int64_t step = state_.step + 1;
   const StepScope scope(progress(), step);
-  const RunTable::Row row = open_->table.at(step);
+  const RunTable::Row row = open_.table.at(step);
   trace_.begin(step);
   const StepSettings settings = {.t = step - state_.optimizer_start,
                                  .lr = row.lr,
@@ -83,7 +82,7 @@ void Trainer::step() {
                                  .micro_batches = loader_->micro_batches_per_step(),
                                  .guard = checks_->guard(),
                                  .statistics = statistics_due(step) ? engine().statistics() : nullptr,
-                                 .averages = average_weights(config().averages, open_->table, step, state_)};
+                                 .averages = average_weights(config().averages, open_.table, step, state_)};
   double attended = 0;
   if (checks_->recompute_due(step)) {
     attended = checks_->gradients(step, *loader_, loader_options());
@@ -94,11 +93,11 @@ void Trainer::step() {
   reader_->fetch(step, row.lr, attended);
   trace_.end(step);
   state_.step = step;
-  state_.tokens += row.stage->tokens_per_step();
-  state_.next_sample += row.stage->sequences;
+  state_.tokens += row.stage->options.global_batch_tokens;
+  state_.next_sample += row.stage->sequences();
   records().at_step(step);
   // Reads outcomes a step late, so that the device never waits for the host; the last one at once.
-  read_outcomes(finished() ? 0 : 1);
+  read_outcomes(row_is_done() ? 0 : 1);
 }
 
 void Trainer::read_outcomes(int64_t leave) {
@@ -118,7 +117,7 @@ void Trainer::read_outcomes(int64_t leave) {
 
 bool Trainer::statistics_due(int64_t step) const {
   const int64_t interval = config().metrics.tensor_statistics;
-  return interval > 0 && (step % interval == 0 || step == open_->table.total_steps());
+  return interval > 0 && (step % interval == 0 || step == open_.table.total_steps());
 }
 
 void Trainer::report_statistics(int64_t step) {
@@ -143,7 +142,7 @@ bool Trainer::should_stop() {
   const std::string text = reason == kTimeIsOver ? "run.stop_after"
                            : reason != 0         ? str("signal ", reason)
                                                  : str("--stop-at-step ", options_.stop_at_step);
-  if (comm_.rank() == 0) log::info(text, ": stopping after step ", state_.step, " of ", open_->table.total_steps());
+  if (comm_.rank() == 0) log::info(text, ": stopping after step ", state_.step, " of ", open_.table.total_steps());
   records().monitor().event("stop", state_.step, text);
   return true;
 }
@@ -173,11 +172,11 @@ bool Trainer::evaluate_if_due() {
 }
 
 void Trainer::validate() {
-  if (!open_->data.validation) return;
+  if (!open_.data->validation) return;
   read_outcomes(0);
   const PhaseScope phase(progress(), Phase::kValidation);
   const OffTheClock off(records().clock());
-  const SampleSource& held_out = *open_->data.validation;
+  const SampleSource& held_out = *open_.data->validation;
   const BatchShape& shape = run_.planned.shape;
   const auto measure = [&] {
     return mean_loss(engine(), held_out,
@@ -193,7 +192,7 @@ void Trainer::validate() {
     if (state_.find_average(name) == nullptr) continue;
     engine().averages().with(i, engine().compute(), [&] { of_averages.push_back({name, measure()}); });
   }
-  records().monitor().validation(state_.step, loss, open_->data.bits_per_byte(loss), of_averages, off.seconds());
+  records().monitor().validation(state_.step, loss, open_.data->bits_per_byte(loss), of_averages, off.seconds());
 }
 
 void Trainer::take_evals() {

@@ -1,5 +1,6 @@
-// The loop of a training run, from the state that it starts with to its last checkpoint. Every phase that can fail
-// does so on all ranks (comm/collective_error.h).
+// The loop of one row of a run's stages, from the state that it starts with to its last checkpoint. A run without
+// stages is one row. The next row has a trainer of its own, which loads what this one has saved. Every phase that can
+// fail does so on all ranks (comm/collective_error.h).
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@
 
 namespace tokamak {
 
-enum class RunEnd { kDone, kStopped };
+enum class RunEnd { kDone, kStopped, kNextRow };  // kNextRow: a row of stages has ended, and its state is saved
 
 struct TrainerOptions {
   // Runs training.evals (src/eval implements it), calling `between` between micro-batches. Collective.
@@ -27,16 +28,16 @@ struct TrainerOptions {
   const Sampler* sampler = nullptr;  // of training.samples; outlives the trainer; nullptr: there are none
   // "KEY: OLD -> NEW" of each key that differs from the config in `checkpoint`; an Error if one may not differ
   // (src/config implements it).
-  std::function<std::vector<std::string>(const std::string& saved_config, const std::string& checkpoint)> check_changes;
+  std::function<std::vector<std::string>(const TrainingPoint& saved, const std::string& checkpoint)> check_changes;
   int64_t stop_at_step = 0;                            // save and stop after this step, as on a signal; 0: never
   std::function<std::vector<Straggler>()> stragglers;  // found since the last call (Watchdog); empty: no watchdog
 };
 
 class Trainer {
  public:
-  // Collective. Allocates the memory and loads or initialises the weights. SharedError if the run cannot start. `world`
-  // and `stop` outlive this.
-  Trainer(World& world, const StopSignal& stop, PreparedRun run, std::unique_ptr<OpenRun> open, TrainerOptions options);
+  // Collective. Allocates the memory and loads or initialises the weights of the point at which `open` is. `run` is
+  // prepared from open.row_config(). SharedError if the run cannot start. `world`, `stop` and `open` outlive this.
+  Trainer(World& world, const StopSignal& stop, PreparedRun run, OpenRun& open, TrainerOptions options);
 
   RunEnd run();
 
@@ -48,6 +49,7 @@ class Trainer {
   void start();
   RunState load();
   void report_ready(int64_t committed_bytes);
+  void report_row();
   RunEnd train(bool was_done);  // until it is finished, or is to stop
   void step();
   void read_outcomes(int64_t leave);  // reads those of finished steps, except the last `leave`
@@ -67,10 +69,10 @@ class Trainer {
 
   LoaderOptions loader_options() const;     // of a loader that begins with the next sample
   bool statistics_due(int64_t step) const;  // whether tensor statistics are due; always at the last step
-  bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
-  bool finished() const { return state_.step >= open_->table.total_steps(); }
-  RunRecords& records() { return open_->records; }
-  RunProgress* progress() const { return open_->progress; }
+  bool due(int64_t interval) const { return row_is_done() || (interval > 0 && state_.step % interval == 0); }
+  bool row_is_done() const { return state_.step >= open_.row().last_step(); }
+  RunRecords& records() { return open_.records; }
+  RunProgress* progress() const { return open_.progress; }
   const RunConfig& config() const { return run_.config; }
   Engine& engine() { return *run_.planned.engine; }
 
@@ -78,7 +80,8 @@ class Trainer {
   const StopSignal& stop_;
   const TrainerOptions options_;
   PreparedRun run_;
-  std::unique_ptr<OpenRun> open_;
+  OpenRun& open_;
+  const bool at_border_;  // another trainer of this start has trained the row before
   RunCheckpoints checkpoints_;
   std::optional<CorruptionChecks> checks_;
   std::optional<Loader> loader_;

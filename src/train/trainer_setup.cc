@@ -37,7 +37,7 @@ void write_run_directory(const RunConfig& config, const std::string& config_text
 }
 
 void log_run(const RunConfig& config, const OpenRun& open, const BatchShape& shape, int ranks) {
-  const RunData& data = open.data;
+  const RunData& data = *open.data;
   const ModelSize size = model_size(config.model);
   log::info("model: ", human_count(static_cast<double>(size.parameters)), " parameters, ",
             config.model.num_hidden_layers, " layers, vocabulary ", config.model.vocab_size);
@@ -56,7 +56,7 @@ void log_run(const RunConfig& config, const OpenRun& open, const BatchShape& sha
   log::info("batch: ", shape.sequences_per_step, " sequences of ", shape.length, " = ",
             human_count(static_cast<double>(shape.tokens_per_step())), " tokens a step, ", ranks, " rank(s) x ",
             shape.micro_batches(), " micro-batch(es) of ", shape.micro_batch, "; ", shape.total_steps,
-            " steps = ", human_count(static_cast<double>(open.table.tokens_after(shape.total_steps))), " tokens");
+            " steps = ", human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())), " tokens");
 }
 
 // The whole table is in the log at level debug, and printed by `tokamak plan`.
@@ -95,14 +95,14 @@ std::string advice_for_bad_steps(const RunCheckpoints& checkpoints, int64_t firs
 
 }  // namespace
 
-Trainer::Trainer(World& world, const StopSignal& stop, PreparedRun run, std::unique_ptr<OpenRun> open,
-                 TrainerOptions options)
+Trainer::Trainer(World& world, const StopSignal& stop, PreparedRun run, OpenRun& open, TrainerOptions options)
     : comm_(world.comm()),
       stop_(stop),
       options_(std::move(options)),
       run_(std::move(run)),
-      open_(std::move(open)),
-      checkpoints_(comm_, engine(), config(), *open_, [this] { checks_->verify_state(state_.step); }),
+      open_(open),
+      at_border_(open.is_at_border()),
+      checkpoints_(comm_, engine(), config(), open_, [this] { checks_->verify_state(state_.step); }),
       trace_(parse_traced_steps(config().metrics.trace).value(), comm_, *engine().backend().device,
              str(config().run.output_dir, "/trace-", config().metrics.trace, ".json")),
       bad_steps_(config().resilience.max_bad_steps,
@@ -112,38 +112,41 @@ Trainer::Trainer(World& world, const StopSignal& stop, PreparedRun run, std::uni
 
 void Trainer::start() {
   if (comm_.rank() == 0) {
-    log_run(config(), *open_, run_.planned.shape, run_.mesh->mesh().data().size());
+    log_run(config(), open_, run_.planned.shape, run_.mesh->mesh().data().size());
     log_memory(engine().plan(), run_.program_bytes, run_.memory,
-               open_->data.memory(config(), run_.planned.shape.micro_batch));
+               open_.data->memory(config(), run_.planned.shape.micro_batch));
   }
   engine().commit();
   const int64_t committed_bytes = engine().backend().device->used_bytes();
-  open_->facts.startup.done("memory");
+  if (!at_border_) open_.facts.startup.done("memory");
   const RunState state = load();
-  checks_.emplace(comm_, engine(), config(), *open_, checkpoints_);
+  checks_.emplace(comm_, engine(), config(), open_, checkpoints_);
   go_to(state);
   // Written last, when nothing can refuse this start any more.
   collectively(comm_, [&] {
     if (comm_.rank() != 0) return;
     try {
-      write_run_directory(config(), open_->facts.config_text, open_->data.train);
+      write_run_directory(config(), open_.facts.config_text, open_.data->train);
     } catch (const Error& error) {
       if (state.step == 0) throw;
       log::warning(error.what(), "; the run goes on, as it would on a disk that fills later");
     }
   });
-  report_ready(committed_bytes);
+  if (!at_border_) report_ready(committed_bytes);
+  if (has_rows(open_.config)) report_row();
 }
 
 RunState Trainer::load() {
   const PhaseScope phase(progress(), Phase::kLoad);
   std::vector<std::string> changes;
-  const RunState state = checkpoints_.load_or_initialize([&](const std::string& saved, const std::string& checkpoint) {
-    if (options_.check_changes) changes = options_.check_changes(saved, checkpoint);
-    if (changes.empty() || comm_.rank() != 0) return;
-    log::info("changed since ", checkpoint, ":\n  ", join(changes, "\n  "));
-  });
-  open_->facts.startup.done("load");
+  const RunState state =
+      checkpoints_.load_or_initialize([&](const TrainingPoint& saved, const std::string& checkpoint) {
+        if (options_.check_changes) changes = options_.check_changes(saved, checkpoint);
+        if (changes.empty() || comm_.rank() != 0) return;
+        log::info("changed since ", checkpoint, ":\n  ", join(changes, "\n  "));
+      });
+  if (at_border_) return state;
+  open_.facts.startup.done("load");
   records().at_step(state.step);
   if (state.step > 0) {
     RunEvent resume{"resume", str(comm_.size(), " rank(s)"), {}};
@@ -154,14 +157,14 @@ RunState Trainer::load() {
 }
 
 void Trainer::go_to(const RunState& state) {
-  const RunStage& stage = *open_->table.at(state.step + 1).stage;
+  const StageRow& row = *open_.table.at(state.step + 1).stage;
   const BatchShape& planned = run_.planned.shape;
-  TOKAMAK_CHECK(stage.sequences == planned.sequences_per_step && stage.length == planned.length,
+  TOKAMAK_CHECK(row.sequences() == planned.sequences_per_step && row.options.sequence_length == planned.length,
                 "memory is planned for ", planned.sequences_per_step, " sequences of ", planned.length, ", not ",
-                stage.sequences, " of ", stage.length);
+                row.sequences(), " of ", row.options.sequence_length);
   checkpoints_.go_to(state);
   state_ = state;
-  loader_.emplace(open_->data.train, loader_options());
+  loader_.emplace(open_.data->train, loader_options());
   reader_.emplace(engine());
   trace_.forget();
   bad_steps_.forget();
@@ -170,9 +173,9 @@ void Trainer::go_to(const RunState& state) {
   const Device& device = *engine().backend().device;
   records().go_to(
       state.step,
-      {.total_steps = open_->table.total_steps(),
-       .tokens_after = [&table = open_->table](int64_t step) { return table.tokens_after(step); },
-       .length = [&table = open_->table](int64_t step) { return table.at(step).stage->length; },
+      {.total_steps = open_.table.total_steps(),
+       .tokens_after = [&table = open_.table](int64_t step) { return table.tokens_after(step); },
+       .length = [&table = open_.table](int64_t step) { return table.at(step).stage->options.sequence_length; },
        .token_flops = [flops = token_flops(config().model)](double attended) { return flops.done(attended); },
        .peak_flops = device.peak_flops(compute_dtype(config().precision)) * comm_.size()},
       [&device] { return device.used_bytes(); });
@@ -183,7 +186,7 @@ LoaderOptions Trainer::loader_options() const {
   return {.rank = data.rank(),
           .ranks = data.size(),
           .micro_batch = run_.planned.shape.micro_batch,
-          .samples_per_step = open_->table.at(state_.step + 1).stage->sequences,
+          .samples_per_step = run_.planned.shape.sequences_per_step,
           .document_masking = config().data.document_masking,
           .first_sample = state_.next_sample};
 }
@@ -194,19 +197,35 @@ void Trainer::report_ready(int64_t committed_bytes) {
   if (comm_.rank() == 0 && peak_flops > 0) {
     log::info("MFU is against ", human_si(peak_flops * comm_.size(), "FLOP/s"), ": ", kPeakSource, ", times the ranks");
   }
-  open_->facts.startup.done("loader");
-  std::vector<NamedValue> values = open_->facts.startup.values();
+  open_.facts.startup.done("loader");
+  std::vector<NamedValue> values = open_.facts.startup.values();
   if (peak_flops > 0) values.push_back({"peak/flops", peak_flops});
-  const RunTable& table = open_->table;
+  const RunTable& table = open_.table;
   values.push_back(count_value("total_steps", table.total_steps()));
   values.push_back(count_value("total_tokens", table.tokens_after(table.total_steps())));
-  values.push_back(count_value("tokens_per_step", table.at(state_.step + 1).stage->tokens_per_step()));
+  values.push_back(count_value("tokens_per_step", run_.planned.shape.tokens_per_step()));
   values.push_back(count_value("memory/planned", run_.planned_device_bytes()));
   values.push_back(count_value("memory/committed", committed_bytes));
   if (run_.choice) append_choice(config().model, *run_.choice, values);
   std::vector<NamedText> texts = {{"device", device.description()}};
   if (peak_flops > 0) texts.push_back({"peak", kPeakSource});
   records().event({"ready", "", std::move(texts)}, std::move(values));
+}
+
+// For the report, which has a row for each.
+void Trainer::report_row() {
+  const StageRow& row = open_.row();
+  const StageOptions& stage = row.options;
+  if (comm_.rank() == 0) {
+    log::info("stage '", stage.name, "': steps ", row.first_step, " to ", row.last_step(), ", ", row.sequences(),
+              " sequences of ", stage.sequence_length, " = ", stage.global_batch_tokens, " tokens a step");
+  }
+  records().event({"stage", stage.name, {}},
+                  {count_value("stage/first_step", row.first_step), count_value("stage/last_step", row.last_step()),
+                   count_value("stage/sequence_length", stage.sequence_length),
+                   count_value("stage/tokens_per_step", stage.global_batch_tokens),
+                   count_value("stage/micro_batch", run_.planned.shape.micro_batch),
+                   count_value("stage/memory_planned", run_.planned_device_bytes())});
 }
 
 }  // namespace tokamak

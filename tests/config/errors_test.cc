@@ -37,8 +37,8 @@ TEST_CASE("the error for a key in the wrong section names the right one; for an 
              Contains("key 'training.lr'") && Contains("did you mean 'optimizer.lr'?"));
   CHECK_THAT(error_of(sample_and("metrics:\n  zebra: 1")),
              Contains("the keys of 'metrics' are log_interval, tensor_statistics"));
-  CHECK_THAT(error_of(sample_and("zebra: 1")), Contains("the sections are run, model, data, training, optimizer, "
-                                                        "lr_scheduler, ... (docs/config.md has all 14)"));
+  CHECK_THAT(error_of(sample_and("zebra: 1")), Contains("the sections are run, model, data, training, stages, "
+                                                        "optimizer, ... (docs/config.md has all 15)"));
 }
 
 TEST_CASE("a key given twice is refused, with both lines") {

@@ -136,7 +136,7 @@ def other_data_on_resume(place):
     """resuming with other data is refused: exit 3, with both identities"""
     place.train("resumed", 2, "--stop-at-step", "5", expect=75)
     before = digest(place.checkpoint("resumed", 5))
-    refused(place, "resumed", 3, ["data"], f"data.sources=[{{path: {place.file('other')}/train}}]",
+    refused(place, "resumed", 3, ["another tokenizer"], f"data.sources=[{{path: {place.file('other')}/train}}]",
             "data.validation=[]")
     refused(place, "resumed", 3, ["seed", "1234", "77"], "run.seed=77")
     assert digest(place.checkpoint("resumed", 5)) == before

@@ -81,19 +81,24 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
     std::optional<Sampler> sampler;
     if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     Backend backend = options.backend();
-    GlobalBatch batch;
-    collectively(world.comm(), [&] { batch = make_global_batch(config, world.size(), options.readers); });
-    auto open = std::make_unique<OpenRun>(world, config, batch,
-                                          StartFacts{.config_text = "seed: " + str(config.run.seed)}, options.progress);
-    PreparedRun prepared;
-    open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
-    Trainer trainer(world, stop, std::move(prepared), std::move(open),
-                    {.evals = options.evals,
-                     .sampler = sampler ? &*sampler : nullptr,
-                     .check_changes = options.check_changes,
-                     .stop_at_step = options.stop_at_step,
-                     .stragglers = options.stragglers});
-    ends[static_cast<size_t>(world.rank())] = options.run(world, trainer);
+    collectively(world.comm(), [&] { make_global_batch(config_at_step(config, 1), world.size(), options.readers); });
+    OpenRun open(world, config, {.config_text = options.config_text(config)}, options.progress);
+    open.records.or_record_end([&] { open.find_start(); });
+    RunEnd& end = ends[static_cast<size_t>(world.rank())];
+    do {
+      if (end == RunEnd::kNextRow) open.next_row();
+      const RunConfig row = open.row_config();
+      PreparedRun prepared;
+      open.records.or_record_end(
+          [&] { prepared = prepare_run(world, backend, row, make_global_batch(row, world.size(), options.readers)); });
+      Trainer trainer(world, stop, std::move(prepared), open,
+                      {.evals = options.evals,
+                       .sampler = sampler ? &*sampler : nullptr,
+                       .check_changes = options.check_changes,
+                       .stop_at_step = options.stop_at_step,
+                       .stragglers = options.stragglers});
+      end = options.run(world, trainer);
+    } while (end == RunEnd::kNextRow);
   });
   TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");
   return ends[0];

@@ -47,7 +47,10 @@ struct ToyRunOptions {
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>&)> evals =
       [](Engine&, const std::function<void()>&) { return std::vector<NamedValue>(); };
   std::function<Backend()> backend = toy_backend;
-  std::function<std::vector<std::string>(const std::string&, const std::string&)> check_changes;
+  std::function<std::string(const RunConfig&)> config_text = [](const RunConfig& config) {
+    return "seed: " + str(config.run.seed);
+  };
+  std::function<std::vector<std::string>(const TrainingPoint&, const std::string&)> check_changes;
   RunProgress* progress = nullptr;  // of a run on one rank
   int readers = 1;                  // consecutive ranks that read the same samples
   std::function<RunEnd(World&, Trainer&)> run = [](World&, Trainer& trainer) { return trainer.run(); };

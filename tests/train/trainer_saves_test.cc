@@ -132,8 +132,8 @@ TEST_CASE("a resume shows the checkpoint's config to its check, and a refusal is
   RunConfig config = place.config("run", 2);
   train(2, config, {.stop_at_step = 2});
   ToyRunOptions options;
-  options.check_changes = [](const std::string& saved, const std::string& checkpoint) -> std::vector<std::string> {
-    fail(Kind::kConfig, str("saved ", saved, " in ", checkpoint));
+  options.check_changes = [](const TrainingPoint& saved, const std::string& checkpoint) -> std::vector<std::string> {
+    fail(Kind::kConfig, str("saved ", saved.config, " in ", checkpoint));
   };
   // The check comes before the weights are read, even if their shapes differ.
   for (const int64_t layers : {config.model.num_hidden_layers, config.model.num_hidden_layers + 1}) {
@@ -149,7 +149,7 @@ TEST_CASE("what changed in the config is in the event of the resume; where nothi
   const RunConfig config = place.config("run", 2);
   train(2, config, {.stop_at_step = 2});
   ToyRunOptions options{.stop_at_step = 3};
-  options.check_changes = [](const std::string&, const std::string&) {
+  options.check_changes = [](const TrainingPoint&, const std::string&) {
     return std::vector<std::string>{"optimizer.lr: 0.003 -> 0.01", "training.max_steps: 6 -> 9"};
   };
   train(2, config, options);

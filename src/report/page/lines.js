@@ -68,15 +68,18 @@ function rowsOf(lines, x, window) {
   return [...rows.values()].sort((a, b) => a[0] - b[0]);
 }
 
-// Where later starts of a run began to train: {x, said}.
+// Where later starts of a run began to train, and its later stages: {x, said}. Time has no stages.
 function restartsOf(run, x) {
   const starts = run.report.starts, begin = Date.parse(starts[0].exec);
   const axis = run.axes.reduce((best, one) => one.step.length > best.step.length ? one : best, {step: [], tokens: []});
   const tokensAt = (step) => axis.tokens[axis.step.findLastIndex((one) => one <= step)] || 0;
-  return starts.map((start, i) => start.first_step_began && i > 0 && {
+  const stages = x === "time" ? [] : run.report.stages.slice(1).map((stage) => ({
+    x: x === "tokens" ? tokensAt(stage.first_step - 1) : stage.first_step - 1,
+    said: "stage " + stage.name + " from step " + whole(stage.first_step)}));
+  return stages.concat(starts.map((start, i) => start.first_step_began && i > 0 && {
     x: x === "time" ? (Date.parse(start.first_step_began) - begin) / (1e3 * TIME.seconds)
       : x === "tokens" ? tokensAt(start.first_step) : start.first_step,
     said: "start " + (i + 1) + " from step " + whole(start.first_step) +
       (start.changed ? ", changed " + start.changed : ""),
-  }).filter(Boolean);
+  }).filter(Boolean));
 }

@@ -90,7 +90,7 @@ function timeSection() {
   const suspects = runs.flatMap((run) => run.report.suspects);
   section("time", "Time and restarts", note("Each millisecond from the first process to the last record is in one " +
     "row. ETTR is the share of productive time; goodput is tokens per second of wall clock. A dashed line in a chart " +
-    "is a restart."),
+    "is a restart or the beginning of a stage."),
     table("Where the wall clock went", [{title: "what", class: TEXT}, ...runs.flatMap((run) => [
       {title: labelled(run, "time"), class: NUMBER}, {title: labelled(run, "share"), class: SHARE}])], spent),
     table("Starts, and why each ended", [...runColumn, ...numbers("start"), {title: "began (UTC)"},
@@ -106,8 +106,17 @@ function timeSection() {
     suspects.length === 0 ? null : note("Suspected hosts: " + suspects.join(", "), "warn"));
 }
 
+function stagesSection() {
+  const rows = runs.flatMap((run) => run.report.stages.map((stage) => [...runCell(run), stage.name,
+    ...[stage.first_step, stage.last_step, stage.sequence_length, stage.tokens_per_step].map(whole)]));
+  if (rows.length === 0) return;
+  section("stages", "Stages", note("Those that the run has begun, in their order."),
+    table("Stages", [...runColumn, {title: "stage", class: TEXT},
+      ...["from step", "to step", "sequence length", "tokens a step"].map((title) => ({title, class: NUMBER}))], rows));
+}
+
 function eventsSection() {
-  const isShown = ({name, values}) => !["start", "end"].includes(name) && (name !== "resume" || values.changed);
+  const isShown = ({name, values}) => !["start", "end", "stage"].includes(name) && (name !== "resume" || values.changed);
   const valuesOf = (event) => Object.entries(event.values).filter(([name]) => name !== "changed").map(([name, value]) =>
     name + " " + (typeof value === "number" ? number(value) : value)).join(", ");
   const rows = runs.flatMap((run) => run.events.filter(isShown).map((event) => [
@@ -169,6 +178,7 @@ function build() {
   document.getElementById("made-by").textContent = "Made by " + data.program + ".";
   overview();
   document.getElementById("main").append(controls());
+  stagesSection();
   chartSection("training", "Training", TRAINING);
   chartSection("speed", "Speed and memory", SPEED);
   heatSection();

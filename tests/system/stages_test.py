@@ -1,0 +1,98 @@
+"""A run of three stages with the real program: killed, resumed on other ranks, planned, reported, exported."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness import CONFIG, ENV, TOKAMAK, call, gathered, main, mpirun, tokamak
+
+STAGES = CONFIG.replace("max_steps: 50, ", "") + """\
+stages:
+  - {{name: short, steps: 30}}
+  - name: long
+    tokens: 14592
+    sequence_length: 64
+    rope_theta: 40000
+  - name: anneal
+    steps: 12
+    sequence_length: 64
+    rope_theta: 40000
+    sources: [{{path: {data}/validation}}]
+    schedule: stage
+    lr_scheduler: {{warmup: 0, decay_type: linear, min_lr_factor: 0}}
+"""
+TEXT = STAGES.replace("interval: none", "interval: 7 steps")
+STEPS = 30 + 19 + 12
+
+
+def config(place, name):
+    return place.config(name, TEXT)
+
+
+def killed_and_resumed(place):
+    """killed in the second stage, stopped at its border, done on three ranks: the losses are those of a run on two
+    ranks without interruption, within rounding"""
+    done = call(mpirun(2, "train", config(place, "whole")))
+    assert done.returncode == 0 and "stage 'anneal': steps 50 to 61" in done.stdout, done.stdout
+    with open(place.file("killed.txt"), "w") as log:
+        killed = subprocess.Popen([TOKAMAK, "train", config(place, "again")], env=ENV, stdout=log, stderr=log)
+    metrics = place.run("again") + "/metrics.jsonl"
+    while not os.path.exists(metrics) or '"step":38' not in open(metrics).read().replace(" ", ""):
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    stopped = call([TOKAMAK, "train", config(place, "again"), "--stop-at-step", "49"])
+    assert stopped.returncode == 75, stopped.stdout
+    done = call(mpirun(3, "train", config(place, "again")))
+    assert done.returncode == 0 and "stage 'short'" not in done.stdout, done.stdout
+    losses, expected = place.records("again"), place.records("whole")
+    assert sorted(losses) == sorted(expected) == list(range(1, STEPS + 1)), (sorted(losses), sorted(expected))
+    assert all(abs(losses[step] / expected[step] - 1) < 1e-4 for step in losses), (losses, expected)
+
+
+def reported(place):
+    """the report has each stage, as text, as JSON and on the page; the page marks where each begins"""
+    report = json.loads(tokamak("report", place.run("whole"), "--json"))
+    assert report["step"] == STEPS == report["total_steps"]
+    assert [(one["name"], one["first_step"], one["last_step"], one["sequence_length"]) for one in report["stages"]] == [
+        ("short", 1, 30, 32), ("long", 31, 49, 64), ("anneal", 50, 61, 64)], report["stages"]
+    assert len(report["starts"]) == 1 and report["tokens"] == STEPS * 768, report
+    text = tokamak("report", place.run("whole"))
+    assert any(line.split() == ["31", "49", "64", "768", "long"] for line in text.splitlines()), text
+    tokamak("report", place.run("whole"), "--output", place.file("page.html"))
+    assert '"anneal"' in open(place.file("page.html")).read()
+
+
+def planned(place):
+    """a plan has each stage, its length and its steps; the doctor reads the data of all"""
+    plans = json.loads(tokamak("plan", config(place, "planned"), "--json", "--ranks", "2"))
+    assert [(one["sequence_length"], one["total_steps"]) for one in plans] == [(32, 30), (64, 19), (64, 12)], plans
+    text = tokamak("plan", config(place, "planned"))
+    assert "stage 'long', steps 31 to 49 of 61" in text, text
+    missing = call([TOKAMAK, "train", config(place, "planned"), "stages[2].sources=[{path: nowhere}]"])
+    assert missing.returncode == 3 and "stage 'anneal'" in missing.stdout and "nowhere" in missing.stdout, missing.stdout
+    assert not os.path.exists(place.run("planned"))
+
+
+def exported(place):
+    """an export has the RoPE of the stage that the checkpoint belongs to"""
+    for step, theta in ((28, 10000), (49, 40000), (61, 40000)):
+        if not os.path.exists(place.checkpoint("kept", step)):
+            call([TOKAMAK, "train", config(place, "kept"), "checkpoint.keep_latest=0"])
+        tokamak("checkpoint", "export", "--to", "hf", place.checkpoint("kept", step), place.file(f"hf-{step}"))
+        with open(place.file(f"hf-{step}") + "/config.json") as file:
+            assert json.load(file)["rope_theta"] == theta, step
+
+
+def refused(place):
+    """a decay of a run of stages, and a stage that three ranks cannot share"""
+    decay = call([TOKAMAK, "train", config(place, "kept"), "--decay-from", place.checkpoint("kept", 28)])
+    assert decay.returncode == 2 and "without stages" in decay.stdout, decay.stdout
+    uneven = call(mpirun(5, "train", config(place, "uneven")))
+    assert uneven.returncode == 2 and "5 ranks cannot share" in uneven.stdout, uneven.stdout
+
+
+if __name__ == "__main__":
+    main([killed_and_resumed, reported, planned, exported, refused])
