@@ -10,6 +10,7 @@
 #include "config/load.h"
 #include "model/flops.h"
 #include "model/parameters.h"
+#include "optim/muon_matrices.h"
 #include "plan/dry_run.h"
 #include "plan/simulator.h"
 #include "plan/small_run.h"
@@ -51,6 +52,19 @@ double flops_expected(const RunConfig& config, const BatchShape& shape, int64_t 
   return tokens * expected;
 }
 
+// The FLOPs of Muon's Newton-Schulz iterations on rank 0: for each of its matrices X of s x l, s <= l, X X^T, the
+// square of that, and a product with X.
+double newton_schulz_expected(const RunConfig& config, int ranks) {
+  const ParamTable table = make_param_table(config.model);
+  double flops = 0;
+  for (const MuonMatrix& matrix : muon_matrices(table, weight_rules(config.optimizer, table), ranks)) {
+    const auto s = double(std::min(matrix.rows, matrix.columns)), l = double(std::max(matrix.rows, matrix.columns));
+    if (matrix.owner == 0)
+      flops += double(config.optimizer.muon.steps) * (2 * s * s * l + 2 * s * s * s + 2 * s * s * l);
+  }
+  return flops;
+}
+
 // {name: count} of operations and copies, with their shapes.
 std::map<std::string, int64_t> counts_of(const StepRecord& record) {
   std::map<std::string, int64_t> counts;
@@ -74,8 +88,9 @@ TEST_CASE("a recorded step has the FLOPs of mfu_full and of the terms that it le
       DryRun run(config, make_global_batch(config, ranks), ranks);
       const StepRecord record = run.record();
       INFO(file.path().string() << " on " << ranks);
-      CHECK(record.flops() ==
-            Approx(flops_expected(config, run.shape(), run.ops().rows_behind_attention())).epsilon(1e-12));
+      CHECK(record.flops() == Approx(flops_expected(config, run.shape(), run.ops().rows_behind_attention()) +
+                                     newton_schulz_expected(config, ranks))
+                                  .epsilon(1e-12));
       double gemms = 0, attention = 0;
       for (const RecordedGemm& gemm : gemms_of(record, run.ops()))
         gemms += static_cast<double>(gemm.count) * gemm.flops();
