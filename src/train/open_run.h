@@ -23,9 +23,9 @@ struct RunPoint {
 
 class OpenRun {
  public:
-  // Collective; `config` is complete (run_plan.h). SharedError if the data of a stage cannot be read or the directory
-  // not be locked. `watched` outlives the run; nullptr: no watchdog.
-  OpenRun(World& world, const RunConfig& config, StartFacts given, RunProgress* watched);
+  // Collective; `complete` is a complete config (run_plan.h). SharedError if the data of a stage cannot be read or the
+  // directory not be locked. `watched` outlives the run; nullptr: no watchdog.
+  OpenRun(World& world, const RunConfig& complete, StartFacts given, RunProgress* watched);
 
   // Collective, once. Chooses the checkpoint that the start resumes from, and opens the row of stages that follows it.
   // SharedError(kData) if the checkpoint belongs to other data, SharedError(kConfig) if to other stages.
