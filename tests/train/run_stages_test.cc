@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "train/run_data.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -90,6 +91,26 @@ TEST_CASE("a border is exact: stages that change nothing are the run without sta
   CHECK(a.tensors == b.tensors);
   CHECK(records(place.run("plain")) == records(place.run("cut")));
   CHECK(b.run.tokens == a.run.tokens);
+}
+
+TEST_CASE("stages with the same sources read one stream; other weights begin one where each source is left") {
+  const ToyPlace place;
+  RunConfig config = place.config("places");
+  config.model.vocab_size = 61;
+  config.data.sources = {{place.file("train"), 0.75}, {place.file("validation"), 0.25}};
+  StageOptions other = stage_of(config, "other", 2);
+  other.sources[0].weight = 0.25;
+  config.stages = {stage_of(config, "first", 3), stage_of(config, "same", 4), other};
+  const std::vector<StagePlace> places = stage_places(config, RunTable(config));
+  REQUIRE(places.size() == 3);
+  CHECK((places[0].first_cell == 0 && places[0].past.empty()));
+  CHECK(places[1].first_cell == 3 * 12);
+  CHECK(places[2].first_cell == 0);
+  std::vector<int64_t> before_same, before_other;
+  for (const auto& [id, past] : places[1].past) before_same.push_back(past.cells);
+  for (const auto& [id, past] : places[2].past) before_other.push_back(past.cells);
+  CHECK_THAT(before_same, Catch::UnorderedEquals(std::vector<int64_t>{0, 0}));
+  CHECK_THAT(before_other, Catch::UnorderedEquals(std::vector<int64_t>{(3 + 4) * 9, (3 + 4) * 3}));
 }
 
 TEST_CASE("each stage has an event and a validation at its end; a saved state belongs to its stage") {

@@ -83,10 +83,15 @@ TEST_CASE("a stage with its own schedule has it from its first step to its last;
   own.schedule = StageSchedule::kStage;
   own.lr = 10;
   own.lr_scheduler = {.warmup = TrainingLength::steps(1), .decay_type = DecayType::kLinear, .min_lr_factor = 0.5};
+  config.stages[2].schedule = StageSchedule::kStage;
+  config.stages[2].lr = 10;
+  config.stages[2].lr_scheduler = {
+      .warmup = TrainingLength::steps(0), .decay_type = DecayType::kLinear, .min_lr_factor = 0.2};
   const RunTable table(config), plain(three_stages());
   CHECK(table.at(4).lr == 10);
   CHECK(table.at(5).lr == 5);
-  for (const int64_t step : {1, 2, 3, 6, 7, 8, 9}) CHECK(table.at(step).lr == plain.at(step).lr);
+  for (const int64_t step : {6, 7, 8, 9}) CHECK(table.at(step).lr == Approx(10.0 - 2 * double(step - 5)));
+  for (const int64_t step : {1, 2, 3}) CHECK(table.at(step).lr == plain.at(step).lr);
 }
 
 TEST_CASE("a config's run is one row, whose config stays as it is") {
