@@ -51,7 +51,7 @@ BELOW = {
 TOP_LEVEL_MODULES = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
 
 # Structs of plain options: they depend on base only, so that including one never pulls in its module.
-OPTION_HEADERS = ["*/options.h", "src/train/eval_options.h", "src/train/stage_options.h", "src/train/sample_options.h", 
+OPTION_HEADERS = ["*/options.h", "src/train/eval_options.h", "src/train/stage_options.h", "src/train/sample_options.h",
                   "src/model/model_config.h", "src/model/rope_scaling.h", "src/model/mup.h"]
 
 # Headers that the build generates, as they are included.

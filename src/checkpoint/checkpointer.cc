@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "checkpoint/choose.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 
@@ -35,6 +34,7 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
 void Checkpointer::give_up() {
   stop_reading();
   job_.reset();
+  stop_reading_ = false;  // the next save is of another part of the run
 }
 
 std::optional<CheckpointReader> Checkpointer::resume() {

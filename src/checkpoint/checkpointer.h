@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "checkpoint/choose.h"
 #include "checkpoint/commit.h"
 #include "checkpoint/lock.h"
 #include "checkpoint/options.h"
@@ -76,6 +77,9 @@ class Checkpointer {
   void stop_reading() { stop_reading_ = true; }
   // Ends a save that has no outcome: waits for its write, and stops reading. Each rank calls it for itself.
   void give_up();
+
+  // Collective, between two saves: the committed checkpoint, for the next part of the run to read its state from.
+  CheckpointReader read_committed() const { return open_committed(comm_, store_, committed_.value(), setup_.tick); }
 
   const CheckpointStore& store() const { return store_; }
   const std::string& incarnation() const { return committer_.incarnation(); }  // rank 0's

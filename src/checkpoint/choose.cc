@@ -105,8 +105,17 @@ std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointSt
   return std::nullopt;
 }
 
+CheckpointReader open_committed(Comm& comm, const CheckpointStore& store, int64_t step, const Tick& tick) {
+  std::optional<CheckpointReader> reader;
+  const auto open = [&] { return store.open(step); };
+  const std::string problem = try_checkpoint(comm, store.path_of(step), open, tick, reader);
+  if (reader) return *std::move(reader);
+  throw SharedError(Kind::kCheckpoint, str(store.path_of(step), ", just committed, cannot be read back: ", problem),
+                    "Mend the disk, then start again: training goes on from the newest checkpoint that verifies.");
+}
+
 CheckpointReader open_checkpoint_at(Comm& comm, const std::string& path) {
-  const bool one = exists(path + "/" + kManifestName);
+  const bool one = value_of_rank_zero(comm, [&] { return exists(path + "/" + kManifestName); });
   const CheckpointStore store = one ? CheckpointStore(parent_directory(path)) : store_at(path);
   std::optional<CheckpointReader> reader = choose_checkpoint(comm, store, one ? path : "auto");
   if (!reader) {

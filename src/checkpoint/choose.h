@@ -20,6 +20,10 @@ namespace tokamak {
 std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load,
                                                   const Tick& tick = {});
 
+// Opens and verifies the checkpoint of a step that this program has committed. Collective. SharedError(kCheckpoint) if
+// it cannot be read back.
+CheckpointReader open_committed(Comm& comm, const CheckpointStore& store, int64_t step, const Tick& tick);
+
 // Opens one step's directory, or the newest checkpoint that verifies in a run's or a `checkpoints` directory.
 // Collective. SharedError(kCheckpoint) as choose_checkpoint, also if there is none.
 CheckpointReader open_checkpoint_at(Comm& comm, const std::string& path);

@@ -73,6 +73,7 @@ class BenchCommand : public Command {
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
       if (!coordinate_check_) complete_from_data(config);
+      config = config_at_step(config, 1);
     });
     if (coordinate_check_) return check_coordinates(world, config);
     if (measured_ == Measured::kGeneration) return bench_generation(world, config);

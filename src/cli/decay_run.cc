@@ -40,7 +40,7 @@ int64_t step_to_decay_from(const std::string& directory) {
   };
   if (step == 0) refuse("has no steps behind it");
   const RunConfig trunk = parse_saved_config(manifest.point.config, directory + "/" + kManifestName);
-  if (!trunk.stages.empty()) refuse("belongs to a run of stages, which ends with a stage that decays");
+  if (!trunk.stages.empty()) refuse("belongs to a run of stages, each of which may have a schedule of its own");
   const ScheduleOptions& options = trunk.lr_scheduler;
   if (!is_constant(options)) refuse("has lr_scheduler.decay_type ", enum_name(options.decay_type));
   const Schedule schedule = schedule_of(trunk);

@@ -107,10 +107,11 @@ class TrainCommand : public Command {
     collectively(world.comm(), [&] {
       for (const StageRow& row : stage_rows(config)) {  // these fail before the run makes anything
         make_row_batch(config, row, world.size());
-        read_evals(config_of_row(config, row));
+        const RunConfig own = config_of_row(config, row);
+        read_evals(own);
+        fail_with_places(find_sample_problems(own), path_, overrides_);
       }
-      fail_with_places(find_sample_problems(config), path_, overrides_);
-      if (!config.training.samples.prompts.empty()) sampler.emplace(config);
+      if (!config.training.samples.prompts.empty()) sampler.emplace(config_at_step(config, 1));
     });
     startup.done("device");
     OpenRun open(world, config,
@@ -136,10 +137,13 @@ class TrainCommand : public Command {
   static void expect_later_rows_fit(World& world, Backend& backend, const OpenRun& open) {
     for (const StageRow& row : open.table.rows()) {
       if (row.first_step <= open.row().first_step) continue;
-      const PreparedRun planned =
-          prepare_run(world, backend, config_of_row(open.config, row), make_row_batch(open.config, row, world.size()));
-      if (world.rank() == 0) {
-        log::info("stage '", row.options.name, "' is planned to take ", human_bytes(planned.planned_device_bytes()));
+      const std::string name = str("stage '", row.options.name, "'");
+      try {
+        const PreparedRun planned = prepare_run(world, backend, config_of_row(open.config, row),
+                                                make_row_batch(open.config, row, world.size()));
+        if (world.rank() == 0) log::info(name, " is planned to take ", human_bytes(planned.planned_device_bytes()));
+      } catch (const SharedError& error) {
+        throw SharedError(error.kind(), str(name, ": ", error.what()), error.hint());
       }
     }
   }

@@ -29,6 +29,25 @@ std::string text_at_step(const std::string& saved, const std::string& checkpoint
   return print_config(config_at_step(parse_saved_config(saved, checkpoint), step));
 }
 
+// By key; empty if the text is damaged.
+std::map<std::string, std::string> values_of(const std::string& saved) {
+  std::map<std::string, std::string> values;
+  try {
+    std::vector<Problem> problems;
+    for (ConfigLine& line : config_lines(parse_yaml(saved, "the checkpoint's config", problems))) {
+      values[line.key] = std::move(line.value);
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  return values;
+}
+
+bool has_stages(const std::string& saved) {
+  const auto values = values_of(saved);
+  return std::any_of(values.begin(), values.end(), [](const auto& one) { return starts_with(one.first, "stages["); });
+}
+
 std::vector<std::string> texts_of(const std::vector<ConfigChange>& changes) {
   std::vector<std::string> texts;
   for (const ConfigChange& change : changes) texts.push_back(str(change.key, ": ", change.was, " -> ", change.is));
@@ -38,15 +57,8 @@ std::vector<std::string> texts_of(const std::vector<ConfigChange>& changes) {
 }  // namespace
 
 ConfigChanges compare_configs(const std::string& saved, const RunConfig& config) {
-  std::map<std::string, std::string> was;
-  try {
-    std::vector<Problem> problems;
-    for (ConfigLine& line : config_lines(parse_yaml(saved, "the checkpoint's config", problems))) {
-      was[line.key] = std::move(line.value);
-    }
-  } catch (const Error&) {
-    return {};
-  }
+  const std::map<std::string, std::string> was = values_of(saved);
+  if (was.empty()) return {};
   ConfigChanges changes;
   for (const auto& [key, value] : config_lines(tree_of(config))) {
     const auto before = was.find(key);
@@ -60,9 +72,14 @@ ConfigChanges compare_configs(const std::string& saved, const RunConfig& config)
 std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config, const std::string& checkpoint,
                                        int64_t step) {
   ConfigChanges changes = compare_configs(saved, config);
-  const auto is_of_a_stage = [](const ConfigChange& change) { return starts_with(change.key, "stages["); };
-  if (has_rows(config) || std::any_of(changes.harmless.begin(), changes.harmless.end(), is_of_a_stage)) {
+  if (has_rows(config) || has_stages(saved)) {
+    // What the run's own keys say may hold in no stage, or only in others.
+    changes.harmless.insert(changes.harmless.end(), changes.refused.begin(), changes.refused.end());
     changes.refused = compare_configs(text_at_step(saved, checkpoint, step), config_at_step(config, step)).refused;
+    std::erase_if(changes.harmless, [&](const ConfigChange& change) {
+      return std::any_of(changes.refused.begin(), changes.refused.end(),
+                         [&](const ConfigChange& other) { return other.key == change.key; });
+    });
   }
   const std::vector<std::string>& allowed = config.checkpoint.allow_changes;
   std::vector<ConfigChange> refused;

@@ -165,18 +165,16 @@ void check_optimizer(const OptimizerOptions& optimizer, FieldChecks& checks) {
   }
 }
 
-// The length's share of the run if both have, or can be converted to, the same unit; else NaN.
-double share_of_run(const TrainingLength& length, const TrainingOptions& training) {
-  const double batch = double(training.global_batch_tokens);
-  const double tokens = training.max_tokens > 0 ? double(training.max_tokens) : double(training.max_steps) * batch;
+// The length's share of the span if both have, or can be converted to, the same unit; else NaN.
+double share_of(const StepSpan& span, const TrainingLength& length) {
   if (length.unit == Unit::kNone) return 0;
   if (length.unit == Unit::kFraction) return length.value;
-  if (length.unit == Unit::kSteps && batch > 0 && tokens > 0) return length.value * batch / tokens;
-  if (length.unit == Unit::kTokens && tokens > 0) return length.value / tokens;
-  return NAN;
+  if (span.parts.empty() || span.tokens <= 0) return NAN;
+  if (length.unit == Unit::kSteps) return span.tokens_after(length.value) / span.tokens;
+  return length.unit == Unit::kTokens ? length.value / span.tokens : NAN;
 }
 
-void check_averages(const std::vector<AverageOptions>& averages, const TrainingOptions& training, FieldChecks& checks) {
+void check_averages(const std::vector<AverageOptions>& averages, const StepSpan& run, FieldChecks& checks) {
   for (size_t i = 0; i < averages.size(); ++i) {
     const AverageOptions& one = averages[i];
     const std::string item = str("averages[", i, "]");
@@ -196,7 +194,7 @@ void check_averages(const std::vector<AverageOptions>& averages, const TrainingO
     const std::string start = str("'", print_training_length(one.start), "'");
     checks.require(one.start.unit != Unit::kSeconds, item + ".start", start,
                    "must be in steps or tokens, or a share of the run", "for example 2000 steps, 1B tokens or 5%");
-    checks.require(!(share_of_run(one.start, training) > 1), item + ".start", start, "is after the end of the run");
+    checks.require(!(share_of(run, one.start) > 1), item + ".start", start, "is after the end of the run");
   }
 }
 
@@ -215,10 +213,9 @@ void check_cycles(const ScheduleOptions& schedule, FieldChecks& checks) {
 }
 
 // The tail begins after the warm-up, and before the end of the run.
-void check_tail(const ScheduleOptions& schedule, double warmup_share, const TrainingOptions& training,
-                FieldChecks& checks) {
+void check_tail(const ScheduleOptions& schedule, double warmup_share, const StepSpan& scheduled, FieldChecks& checks) {
   const std::string warmup = str("lr_scheduler.warmup (", print_training_length(schedule.warmup), ")");
-  const double start = share_of_run(schedule.decay_start, training);
+  const double start = share_of(scheduled, schedule.decay_start);
   const std::string shown = str("'", print_training_length(schedule.decay_start), "'");
   if (schedule.decay_start != TrainingLength::none()) {
     checks.require(!(start < warmup_share), "lr_scheduler.decay_start", shown, "is before the end of " + warmup);
@@ -230,7 +227,7 @@ void check_tail(const ScheduleOptions& schedule, double warmup_share, const Trai
   }
 }
 
-void check_schedule(const ScheduleOptions& schedule, const TrainingOptions& training, FieldChecks& checks) {
+void check_schedule(const ScheduleOptions& schedule, const StepSpan& scheduled, FieldChecks& checks) {
   const auto check_unit = [&](const char* key, const TrainingLength& length, const char* example) {
     checks.require(length.unit != Unit::kSeconds, key, str("'", print_training_length(length), "'"),
                    "must be in steps or tokens, or a share of the run", example);
@@ -250,12 +247,12 @@ void check_schedule(const ScheduleOptions& schedule, const TrainingOptions& trai
                  "lr_scheduler.min_lr_factor", print_number(schedule.min_lr_factor),
                  "must be above 0 for lr_scheduler.decay_shape: exponential, which never reaches 0");
   check_cycles(schedule, checks);
-  const double share = share_of_run(schedule.warmup, training);
+  const double share = share_of(scheduled, schedule.warmup);
   if (!ratio_ok || std::isnan(share)) return;
   const bool fits = checks.require(share >= 0 && share <= 1, "lr_scheduler.warmup",
                                    str("'", print_training_length(schedule.warmup), "'"),
                                    str("is longer than the run (", significant(share * 100, 4), "% of it)"));
-  if (fits) check_tail(schedule, share, training, checks);
+  if (fits) check_tail(schedule, share, scheduled, checks);
 }
 
 void check_parallelism(const ParallelismOptions& parallelism, const ModelConfig& model, FieldChecks& checks) {
@@ -303,14 +300,24 @@ void check_watchdog(const ResilienceOptions& resilience, FieldChecks& checks) {
 
 }  // namespace
 
-std::vector<FieldError> problems_of_one_stage(const RunConfig& config) {
+double StepSpan::tokens_after(double steps) const {
+  double sum = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const double taken = i + 1 < parts.size() ? std::min(steps, parts[i].steps) : steps;
+    sum += taken * parts[i].batch;
+    steps -= taken;
+  }
+  return sum;
+}
+
+std::vector<FieldError> problems_of_one_stage(const RunConfig& config, const StepSpan& scheduled, const StepSpan& run) {
   FieldChecks checks;
   check_run(config.run, checks);
   check_data(config.data, config.model, checks);
   check_training(config.training, config.data, checks);
   check_optimizer(config.optimizer, checks);
-  check_schedule(config.lr_scheduler, config.training, checks);
-  check_averages(config.averages, config.training, checks);
+  check_schedule(config.lr_scheduler, scheduled, checks);
+  check_averages(config.averages, run, checks);
   check_parallelism(config.parallelism, config.model, checks);
   check_activation_checkpoint(config.activation_checkpoint, checks);
   check_checkpoint(config.checkpoint, checks);

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 
+#include "base/error.h"
 #include "base/field_checks.h"
 #include "config/units.h"
 #include "config/validate.h"
@@ -91,8 +93,12 @@ void check_rows(const RunConfig& config, FieldChecks& checks) {
 
 // Every length divides that of the windows which are shuffled.
 void check_grid(const RunConfig& config, FieldChecks& checks) {
-  if (config.data.packing != Packing::kWindows) return;
   const AutoInt grid = config.data.grid_length;
+  const bool has_cells = config.data.packing == Packing::kWindows && config.data.order != SampleOrder::kMegatron;
+  checks.require(has_cells || grid.is_auto(), "data.grid_length", grid.value,
+                 "is the length of shuffled windows, which data.packing: best_fit and data.order: megatron lack",
+                 "leave it out");
+  if (!has_cells) return;
   checks.at_least("data.grid_length", grid.value, 0);
   int64_t longest = config.stages.empty() ? config.data.sequence_length : 0;
   for (const StageOptions& stage : config.stages) longest = std::max(longest, stage.sequence_length);
@@ -112,17 +118,40 @@ void append(std::vector<FieldError>& to, const std::vector<FieldError>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-double tokens_of(const StageOptions& stage) {
-  return stage.steps > 0 ? double(stage.steps) * double(stage.global_batch_tokens) : double(stage.tokens);
+// The rows of a config whose stages and warm-ups are sound; none if they cannot be made. RunTable then says why.
+std::vector<StageRow> rows_of(const RunConfig& config) {
+  const auto is_sound = [](const StageOptions& stage) {
+    return stage.global_batch_tokens > 0 && stage.sequence_length > 0;
+  };
+  if (!std::all_of(config.stages.begin(), config.stages.end(), is_sound)) return {};
+  try {
+    return stage_rows(config);
+  } catch (const Error&) {
+    return {};
+  }
 }
 
-// The run with the keys of the stage as its own. The schedule is checked over the tokens that it spans.
-RunConfig stage_alone(const RunConfig& config, const StageOptions& stage, double run_tokens) {
-  constexpr double kMost = 1e18;
+StepSpan span_of(const std::vector<StageRow>& rows, const std::function<bool(const StageRow&)>& has) {
+  StepSpan span;
+  for (const StageRow& row : rows) {
+    if (!has(row)) continue;
+    span.parts.push_back({double(row.options.steps), double(row.options.global_batch_tokens)});
+    span.tokens += span.parts.back().steps * span.parts.back().batch;
+  }
+  return span;
+}
+
+StepSpan span_of_plain_run(const TrainingOptions& training) {
+  const double steps = double(training.max_steps), batch = double(training.global_batch_tokens);
+  return {.tokens = training.max_tokens > 0 ? double(training.max_tokens) : steps * batch, .parts = {{steps, batch}}};
+}
+
+bool is_any(const StageRow&) { return true; }
+
+// The run with the keys of the stage as its own.
+RunConfig stage_alone(const RunConfig& config, const StageOptions& stage) {
   RunConfig own = config_of_row(config, {.options = stage});
-  const double tokens = stage.schedule == StageSchedule::kRun ? run_tokens : tokens_of(stage);
-  own.training.max_steps = 0;
-  own.training.max_tokens = static_cast<int64_t>(std::clamp(tokens, 1.0, kMost));
+  if (own.training.max_steps == 0) own.training.max_steps = 1;  // of the tokens that the stage may have instead
   return own;
 }
 
@@ -136,10 +165,13 @@ std::vector<FieldError> problems_of_stages(const RunConfig& config) {
   check_rows(config, checks);
   check_grid(config, checks);
   std::vector<FieldError> found = checks.take();
-  double run_tokens = 0;
-  for (const StageOptions& stage : config.stages) run_tokens += tokens_of(stage);
+  const std::vector<StageRow> rows = found.empty() ? rows_of(config) : std::vector<StageRow>();
+  const StepSpan run = span_of(rows, is_any);
   for (size_t i = 0; i < config.stages.size(); ++i) {
-    for (const FieldError& error : problems_of_one_stage(stage_alone(config, config.stages[i], run_tokens))) {
+    const StageOptions& stage = config.stages[i];
+    const StepSpan own_span = span_of(rows, [&](const StageRow& row) { return row.stage == static_cast<int64_t>(i); });
+    const StepSpan& scheduled = stage.schedule == StageSchedule::kRun ? run : own_span;
+    for (const FieldError& error : problems_of_one_stage(stage_alone(config, stage), scheduled, run)) {
       FieldError own = as_of_stage(error, str("stages[", i, "]"));
       if (i == 0 || own.key != error.key) found.push_back(std::move(own));
     }
@@ -154,8 +186,11 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   FieldChecks checks;
   check_rows(config, checks);
   check_grid(config, checks);
-  std::vector<FieldError> found = problems_of_one_stage(config);
-  append(found, checks.take());
+  const std::vector<FieldError> rules = checks.take();
+  const bool warms_up = rules.empty() && has_rows(config);
+  const StepSpan run = warms_up ? span_of(rows_of(config), is_any) : span_of_plain_run(config.training);
+  std::vector<FieldError> found = problems_of_one_stage(config, run, run);
+  append(found, rules);
   return found;
 }
 

@@ -95,7 +95,8 @@ class Doctor {
   // Every rank opens the data as the run will. Text that no run has tokenized yet is looked at instead.
   CheckResult data() {
     if (options_.read_config && !config_) return skipped("data", "the config decides it");
-    if (!config_ || config_->data.sources.empty()) return skipped("data", "no config names any");
+    if (!config_ || (config_->data.sources.empty() && config_->stages.empty()))
+      return skipped("data", "no config names any");
     CheckResult result{.name = "data", .kind = Kind::kData};
     std::vector<SourceOptions> text;
     const bool opened = measure(result, comm_, peers_, [&](Facts& facts) {
@@ -104,13 +105,19 @@ class Doctor {
       RunConfig config = *config_;
       text = take_out_text(config);
       facts.set("untokenized", std::ssize(text));
-      facts.set("opened", std::ssize(config.data.sources));
-      int64_t tokens = 0;
-      if (text.empty()) {
-        const RunData found(config_at_step(config, 1), stage_places(config, table).front());
-        tokens = found.train.tokens();
+      facts.set("opened", std::ssize(config_at_step(config, 1).data.sources));
+      int64_t tokens = 0;  // of the first stage's data
+      if (text.empty()) stage_places(config, table);
+      for (const StageRow& row : stage_rows(config)) {
+        const RunConfig own = config_of_row(config, row);
+        if (!own.data.sources.empty()) {
+          const RunData found(own);
+          if (row.first_step == 1) tokens = found.train.tokens();
+        }
+        for (const FieldError& one : find_sample_problems(config_at_step(*config_, row.first_step))) {
+          fail(Kind::kConfig, one.what, one.hint);
+        }
       }
-      for (const FieldError& problem : find_sample_problems(*config_)) fail(Kind::kConfig, problem.what, problem.hint);
       facts.set("tokens", tokens);
     });
     if (!opened) return result;

@@ -1,5 +1,7 @@
 // Checks text among the sources, which `train` tokenizes before the run: files, tokenizer, a sample of the text, and
 // the space for the data sets.
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/strings.h"
@@ -20,7 +22,10 @@ std::vector<SourceOptions> take_out_text(RunConfig& config) {
       if (is_text_source(source)) {
         const TextSource text = find_text_source(source, cache);
         if (!text.is_made) {
-          taken.push_back(source);
+          const auto same = [&](const SourceOptions& one) {
+            return one.path == source.path && one.tokenizer == source.tokenizer;
+          };
+          if (std::none_of(taken.begin(), taken.end(), same)) taken.push_back(source);  // stages share sources
           continue;
         }
         source.path = text.data_set;
@@ -32,7 +37,9 @@ std::vector<SourceOptions> take_out_text(RunConfig& config) {
   }
   if (taken.empty()) return taken;
   config.data.max_epochs = 0;
-  for (SourceOptions& source : config.data.sources) source.max_epochs = 0;
+  for (std::vector<SourceOptions>* sources : lists) {
+    for (SourceOptions& source : *sources) source.max_epochs = 0;
+  }
   return taken;
 }
 

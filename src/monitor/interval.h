@@ -23,6 +23,7 @@ struct StepOutcome {
 struct RunScale {
   int64_t first_step = 0;  // done before this start
   int64_t total_steps = 0;
+  int64_t last_step = 0;                               // of this part of the run: a record ends there
   std::function<int64_t(int64_t step)> tokens_after;   // trained on by the run's first `step` steps
   std::function<int64_t(int64_t step)> length;         // T of a step
   std::function<double(double attended)> token_flops;  // FLOPs of a token that attends to `attended` tokens

@@ -11,7 +11,9 @@ void Monitor::step(const StepOutcome& outcome, double data_wait) {
   if (!setup_.recorder.reports()) return;
   setup_.recorder.step(outcome.step);
   interval_.add(outcome);
-  if (outcome.step % setup_.log_interval != 0 && outcome.step != setup_.scale.total_steps) return;
+  const RunScale& scale = setup_.scale;
+  const bool is_last = outcome.step == scale.total_steps || outcome.step == scale.last_step;
+  if (outcome.step % setup_.log_interval != 0 && !is_last) return;
   setup_.recorder.write(interval_.take(
       outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = setup_.memory_used()}));
 }

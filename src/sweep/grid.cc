@@ -27,8 +27,9 @@ constexpr size_t kHashDigits = 8;
 
 // Keys that a move of files changes. Text as a source becomes the data set that it is tokenized into.
 bool is_path(const std::string& key) {
+  const bool is_of_data = starts_with(key, "data.") || starts_with(key, "stages[");
   for (const char* suffix : {".path", ".format", ".tokenizer"}) {
-    if (starts_with(key, "data.") && key.ends_with(suffix)) return true;
+    if (is_of_data && key.ends_with(suffix)) return true;
   }
   return key == "run.name" || key == "run.output_dir" || key == "data.cache";
 }

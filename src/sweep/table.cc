@@ -13,6 +13,7 @@
 #include "monitor/run_status.h"
 #include "report/curves.h"
 #include "report/run_report.h"
+#include "train/stages.h"
 
 namespace tokamak {
 
@@ -95,6 +96,17 @@ SweepRow row_of(const JsonDocument& json) {
 
 }  // namespace
 
+// By mfu_full's count, of the run's first `steps` steps.
+double flops_of(const RunConfig& config, int64_t steps) {
+  const TokenFlops flops = token_flops(config.model);
+  double sum = 0;
+  for (const StageRow& row : stage_rows(config)) {
+    const int64_t done = std::clamp(steps - row.first_step + 1, int64_t{0}, row.options.steps);
+    sum += flops.full(row.options.sequence_length) * double(done * row.options.global_batch_tokens);
+  }
+  return sum;
+}
+
 void describe_config(SweepRow& row, const RunConfig& config) {
   const ModelSize size = model_size(config.model);
   row.seed = config.run.seed;
@@ -122,7 +134,7 @@ void read_records_of_run(SweepRow& row, const std::string& directory) {
     });
     row.steps = report.step;
     row.tokens = report.tokens;
-    row.flops_full = token_flops(config.model).full(config.data.sequence_length) * double(report.tokens);
+    row.flops_full = flops_of(config, report.step);
     row.tokens_per_second = report.productive_rate();
     const std::vector<CurvePoint>& losses = curves.of(kLoss);
     // A run always validates at its end. Curves leave out a loss that is not finite.

@@ -15,6 +15,12 @@ GlobalBatch make_global_batch(const RunConfig& config, int all_ranks, int reader
   GlobalBatch batch;
   batch.length = data.sequence_length;
   batch.sequences_per_step = training.global_batch_tokens / data.sequence_length;
+  if (batch.sequences_per_step * data.sequence_length != training.global_batch_tokens) {
+    fail(Kind::kConfig,
+         str("training.global_batch_tokens is ", training.global_batch_tokens,
+             ", which is no multiple of data.sequence_length (", data.sequence_length, ")"),
+         "a larger training.batch_warmup.from, or other lengths");
+  }
   if (batch.sequences_per_step % ranks != 0) {
     const int64_t unit = data.sequence_length * ranks;
     const int64_t below = training.global_batch_tokens / unit * unit;

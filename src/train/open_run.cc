@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/run_files.h"
-#include "checkpoint/choose.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 
@@ -110,10 +109,8 @@ void OpenRun::expect_same_tokens(const RunState& state) const {
 
 void OpenRun::next_row() {
   const PhaseScope phase(progress, Phase::kLoad);
-  const int64_t step = row().last_step();
   open_row(row_ + 1);
-  point_ = {
-      .state = {}, .checkpoint = open_checkpoint_at(comm_, checkpointer.store().path_of(step)), .is_border = true};
+  point_ = {.state = {}, .checkpoint = checkpointer.read_committed(), .is_border = true};
   point_.state = point_.checkpoint->manifest().point.state;
   point_.state.next_sample = 0;
 }

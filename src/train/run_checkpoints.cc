@@ -99,7 +99,7 @@ RunState RunCheckpoints::load_or_initialize(const Check& check) {
     if (comm_.rank() == 0)
       log::warning("the optimizer's state starts from zero: checkpoint.allow_changes has optimizer");
   }
-  keep_known_averages(config_.averages, state, reader.directory(), comm_.rank() == 0);
+  keep_known_averages(config_.averages, state, reader.directory(), comm_.rank() == 0 && !point.is_border);
   if (comm_.rank() == 0 && !point.is_border) {
     log::info("weights: resumed from ", reader.directory(), " (step ", state.step, ", ",
               human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader.manifest().world_size,
@@ -192,9 +192,10 @@ void RunCheckpoints::save_last(const RunState& state, int64_t bad_steps) {
     last = finish();
   }
   if (saved(state)) return;
-  throw SharedError(Kind::kCheckpoint,
-                    str("the run ends at step ", state.step, ", but its last checkpoint was refused: ", last->reason),
-                    "make room or mend the disk, then start again: training goes on from the newest checkpoint");
+  throw SharedError(
+      Kind::kCheckpoint,
+      str("the state after step ", state.step, " must be saved, but its checkpoint was refused: ", last->reason),
+      "make room or mend the disk, then start again: training goes on from the newest checkpoint");
 }
 
 std::string RunCheckpoints::newest_before(int64_t step) const {

@@ -39,7 +39,7 @@ SampleSource training_data(const RunConfig& config, StagePlace place) {
   return source;
 }
 
-// Rows with the same stream of data read it one after the other.
+// Whether rows with these sources are of one stream of data, which they read one after the other.
 bool same_stream(const std::vector<SourceOptions>& a, const std::vector<SourceOptions>& b) {
   const auto same = [](const SourceOptions& x, const SourceOptions& y) {
     return x.path == y.path && x.weight == y.weight && x.format == y.format && x.delimiter_id == y.delimiter_id &&

@@ -65,10 +65,11 @@ EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) 
 void complete_from_data(RunConfig& config) {
   if (config.model.vocab_size != 0) return;
   try {
-    config.model.vocab_size = read_first_manifest(config).vocab_size;
+    const RunConfig first = config_at_step(config, 1);
+    config.model.vocab_size = read_first_manifest(first).vocab_size;
     if (config.model.vocab_size == 0) {
       fail(Kind::kConfig,
-           str("data.sources[0], ", config.data.sources.at(0).path, ", does not say how large its vocabulary is"),
+           str("data.sources[0], ", first.data.sources.at(0).path, ", does not say how large its vocabulary is"),
            "name data.sources[0].tokenizer");
     }
   } catch (const Error& error) {

@@ -68,7 +68,8 @@ RunEnd Trainer::train(bool was_done) {
   save_last();
   if (!was_done && !evaluate_if_due() && should_stop()) return RunEnd::kStopped;
   report_memory(run_);
-  return open_.is_last_row() ? RunEnd::kDone : RunEnd::kNextRow;
+  if (open_.is_last_row()) return RunEnd::kDone;
+  return should_stop() ? RunEnd::kStopped : RunEnd::kNextRow;
 }
 
 void Trainer::step() {

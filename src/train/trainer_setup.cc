@@ -174,6 +174,7 @@ void Trainer::go_to(const RunState& state) {
   records().go_to(
       state.step,
       {.total_steps = open_.table.total_steps(),
+       .last_step = open_.row().last_step(),
        .tokens_after = [&table = open_.table](int64_t step) { return table.tokens_after(step); },
        .length = [&table = open_.table](int64_t step) { return table.at(step).stage->options.sequence_length; },
        .token_flops = [flops = token_flops(config().model)](double attended) { return flops.done(attended); },

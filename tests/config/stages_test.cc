@@ -89,10 +89,34 @@ TEST_CASE("a problem of a stage names the stage's key, and the line of its value
   CHECK_THAT(error_with(override_text), Contains(sentence));
 }
 
-TEST_CASE("a problem of an inherited value is reported once, at the run's line") {
+TEST_CASE("a length in steps is a share of the steps that it is one of, whatever their batches") {
+  std::string text = kStages;  // 60 steps of 1024 tokens, 9 of 1024, 10 of 131072
+  text.replace(text.find("  - {name: anneal"), std::string::npos,
+               "  - {name: anneal, steps: 10, global_batch_tokens: 128Ki}\n");
+  const auto accepts = [&](const char* override_text) {
+    INFO(override_text);
+    CHECK_NOTHROW(parse_config(text, "c.yaml", {override_text}));
+  };
+  accepts("lr_scheduler.warmup=20 steps");
+  accepts("lr_scheduler.warmup=78 steps");
+  CHECK_THAT(error_of(text, {"lr_scheduler.warmup=80 steps"}), Contains("is longer than the run"));
+  accepts("averages=[{name: ema, start: 78 steps}]");
+  CHECK_THAT(error_of(text, {"averages=[{name: ema, start: 80 steps}]"}), Contains("is after the end of the run"));
+  accepts("lr_scheduler.decay_start=75 steps");
+  CHECK_THAT(error_with("stages[2].lr_scheduler.warmup=11 steps"), Contains("stages[2].lr_scheduler.warmup"));
+}
+
+TEST_CASE("a problem of a value that no stage may change is reported once, that of an inherited one for each stage") {
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  CHECK(count(error_of(kStages, {"run.seed=-1"}), "key 'run.seed'") == 1);
   const std::string error = error_of(kStages, {"optimizer.weight_decay=-1"});
-  CHECK_THAT(error, Contains("stages[0].weight_decay"));
-  CHECK_THAT(error_of(sample_and("run: {seed: -1}")), Contains("run.seed"));
+  for (const char* key : {"stages[0].weight_decay", "stages[1].weight_decay", "stages[2].weight_decay"}) {
+    CHECK(count(error, key) == 1);
+  }
   std::string text = kStages;
   text.replace(text.find("sequence_length: 128"), 20, "sequence_length: 100");
   CHECK_THAT(error_of(text), Contains("c.yaml:7: ") && Contains("stages[0].sequence_length"));
@@ -115,4 +139,10 @@ TEST_CASE("a resume may change stages to come; the model of the stage that it is
              Contains("refused: ") && Contains("data.document_masking"));
   CHECK(change("stages[2].document_masking=false", 69) == "stages[2].document_masking: true -> false");
   CHECK_THAT(change("model.hidden_size=128", 3), Contains("refused: ") && Contains("model.hidden_size"));
+  CHECK_THAT(change("model.rope_theta=7e5", 3), Contains("refused: ") && Contains("model.rope_theta"));
+  CHECK(change("model.rope_theta=7e5", 61).find("refused") == std::string::npos);  // its stage has its own
+  // A run that gives up its stages keeps the model of the one that it was in.
+  const RunConfig plain = parse_config(kSample, "c.yaml", {});
+  CHECK_NOTHROW(check_changes(text, plain, "checkpoint", 60));
+  CHECK_THROWS_WITH(check_changes(text, plain, "checkpoint", 61), Contains("model.rope_theta: 500000 -> 10000"));
 }

@@ -66,7 +66,7 @@ def reported(place):
 
 
 def planned(place):
-    """a plan has each stage, its length and its steps; the doctor reads the data of all"""
+    """a plan has each stage, its length and its steps; the doctor and a start read the data of all"""
     plans = json.loads(tokamak("plan", config(place, "planned"), "--json", "--ranks", "2"))
     assert [(one["sequence_length"], one["total_steps"]) for one in plans] == [(32, 30), (64, 19), (64, 12)], plans
     text = tokamak("plan", config(place, "planned"))
@@ -74,6 +74,23 @@ def planned(place):
     missing = call([TOKAMAK, "train", config(place, "planned"), "stages[2].sources=[{path: nowhere}]"])
     assert missing.returncode == 3 and "stage 'anneal'" in missing.stdout and "nowhere" in missing.stdout, missing.stdout
     assert not os.path.exists(place.run("planned"))
+    doctor = call([TOKAMAK, "doctor", config(place, "planned"), "stages[2].sources=[{path: nowhere}]"])
+    assert doctor.returncode == 3 and "nowhere" in doctor.stdout, doctor.stdout
+
+
+def stages_with_all_keys(place):
+    """the run itself needs no data and no vocabulary, if its stages have data"""
+    with open(config(place, "bare"), encoding="utf-8") as file:
+        text = file.read()
+    begin = text.index("  sources:")
+    own = text[begin:].split("\n")[0]
+    bare = text.replace(own + "\n", "", 1).replace("sequence_length: 64", "sequence_length: 64\n    " + own.strip(), 1)
+    bare = bare.replace("{name: short, steps: 30}", "{name: short, steps: 30, " + own.strip() + "}")
+    path = place.file("bare.yaml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(bare)
+    done = call([TOKAMAK, "train", path, "--stop-at-step", "2"])
+    assert done.returncode == 75, (bare, done.stdout)
 
 
 def exported(place):
@@ -87,12 +104,17 @@ def exported(place):
 
 
 def refused(place):
-    """a decay of a run of stages, and a stage that three ranks cannot share"""
+    """a decay of a run of stages; a stage that the ranks cannot share; prompts longer than a warm-up's sequences"""
     decay = call([TOKAMAK, "train", config(place, "kept"), "--decay-from", place.checkpoint("kept", 28)])
     assert decay.returncode == 2 and "without stages" in decay.stdout, decay.stdout
     uneven = call(mpirun(5, "train", config(place, "uneven")))
     assert uneven.returncode == 2 and "5 ranks cannot share" in uneven.stdout, uneven.stdout
+    length = call([TOKAMAK, "train", config(place, "prompts"), "training.length_warmup={from: 4, over: 1000}",
+                   "training.samples={prompts: ['a prompt of more than four tokens'], interval: 100}"])
+    assert length.returncode == 2 and "leaves no room" in length.stdout, length.stdout
+    batch = call([TOKAMAK, "train", config(place, "batch"), "training.batch_warmup={from: 24, over: 1000}"])
+    assert batch.returncode == 2 and "24, which is no multiple of" in batch.stdout, batch.stdout
 
 
 if __name__ == "__main__":
-    main([killed_and_resumed, reported, planned, exported, refused])
+    main([killed_and_resumed, reported, planned, stages_with_all_keys, exported, refused])

@@ -37,6 +37,16 @@ TEST_CASE("a length in tokens is rounded up to whole steps") {
   CHECK(make_global_batch(config, 1).total_steps == 2);
 }
 
+TEST_CASE("a batch that is no multiple of the length is refused, not cut") {
+  try {
+    make_global_batch(batch(48, 1), 1);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.kind() == Kind::kConfig);
+    CHECK(std::string(error.what()).find("48, which is no multiple of data.sequence_length (32)") != std::string::npos);
+  }
+}
+
 TEST_CASE("a batch that the ranks cannot share is refused, with the nearest ones that they can") {
   try {
     make_global_batch(batch(768, 1), 5);

@@ -133,6 +133,27 @@ TEST_CASE("each stage has an event and a validation at its end; a saved state be
   CHECK(records(place.run("run"), "optim/lr").at(9) == 0);
 }
 
+TEST_CASE("every stage removes older checkpoints, and has a record of its last step") {
+  const ToyPlace place;
+  RunConfig config = staged_config(place, "kept", 1, "adamw");
+  config.checkpoint.interval = TrainingLength::steps(1);
+  config.checkpoint.keep_latest = 2;
+  config.metrics.log_interval = 5;
+  CHECK(train(1, config) == RunEnd::kDone);
+  CHECK(steps_of(place, "kept") == std::vector<int64_t>{8, 9});
+  std::vector<int64_t> recorded;
+  for (const auto& [step, lr] : records(place.run("kept"), "optim/lr")) recorded.push_back(step);
+  CHECK(recorded == std::vector<int64_t>{3, 5, 7, 9});
+}
+
+TEST_CASE("a run that stops at a border does not open the next stage") {
+  const ToyPlace place;
+  const RunConfig config = staged_config(place, "border", 1, "adamw");
+  CHECK(train(1, config, {.stop_at_step = 3}) == RunEnd::kStopped);
+  CHECK(last_event(place.run("border"), "stage").event->detail == "short");
+  CHECK(train(1, config) == RunEnd::kDone);
+}
+
 TEST_CASE("stages to come may change, and the end of the present one; what was trained may not") {
   const ToyPlace place;
   const auto stopped = [&](const std::string& name) {

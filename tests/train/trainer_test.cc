@@ -277,7 +277,7 @@ TEST_CASE("a checkpoint that is refused while training goes on is written later;
   const SharedError error = error_of(2, config, at_step(config, 2, remove_once));
   CHECK(error.kind() == Kind::kCheckpoint);
   CHECK_THAT(error.what(),
-             Contains("the run ends at step 6, but its last checkpoint was refused") && Contains(directory));
+             Contains("the state after step 6 must be saved, but its checkpoint was refused") && Contains(directory));
   const auto all = events(place.run("run"));
   CHECK(std::count(all.begin(), all.end(), "checkpoint refused") >= 2);
 }
