@@ -48,6 +48,7 @@ class OpenRun {
   std::optional<RunData> data;           // of the row; never empty
   Checkpointer checkpointer;
   RunRecords records;
+  int64_t most_planned = 0;  // bytes of device memory, of the rows that this start has trained
 
  private:
   void open_row(int64_t row);

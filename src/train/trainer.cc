@@ -1,6 +1,8 @@
 // The loop of a training run; how one starts is in trainer_setup.cc.
 #include "train/trainer.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/process.h"
 #include "comm/collective_error.h"
@@ -14,9 +16,9 @@ namespace {
 
 constexpr int64_t kTimeIsOver = 1000;  // beyond the numbers of signals
 
-void report_memory(const PreparedRun& run) {
-  const int64_t planned = run.planned_device_bytes();
-  const int64_t peak = run.planned.engine->backend().device->peak_bytes();
+// `planned`: of the row that needs most, since the peak is the program's.
+void report_memory(int64_t planned, const Device& device) {
+  const int64_t peak = device.peak_bytes();
   if (peak == 0) {  // without a free descriptor /proc cannot be read
     log::info("memory: planned ", human_bytes(planned), "; the system does not say the peak");
     return;
@@ -67,7 +69,8 @@ RunEnd Trainer::train(bool was_done) {
   }
   save_last();
   if (!was_done && !evaluate_if_due() && should_stop()) return RunEnd::kStopped;
-  report_memory(run_);
+  open_.most_planned = std::max(open_.most_planned, run_.planned_device_bytes());
+  report_memory(open_.most_planned, *engine().backend().device);
   if (open_.is_last_row()) return RunEnd::kDone;
   return should_stop() ? RunEnd::kStopped : RunEnd::kNextRow;
 }

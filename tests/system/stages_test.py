@@ -53,7 +53,7 @@ def killed_and_resumed(place):
 
 
 def reported(place):
-    """the report has each stage, as text, as JSON and on the page; the page marks where each begins"""
+    """the report has each stage, as text, as JSON and on the page; the page has where each begins"""
     report = json.loads(tokamak("report", place.run("whole"), "--json"))
     assert report["step"] == STEPS == report["total_steps"]
     assert [(one["name"], one["first_step"], one["last_step"], one["sequence_length"]) for one in report["stages"]] == [
@@ -62,7 +62,7 @@ def reported(place):
     text = tokamak("report", place.run("whole"))
     assert any(line.split() == ["31", "49", "64", "768", "long"] for line in text.splitlines()), text
     tokamak("report", place.run("whole"), "--output", place.file("page.html"))
-    assert '"anneal"' in open(place.file("page.html")).read()
+    assert '"name":"anneal","first_step":50' in open(place.file("page.html")).read()
 
 
 def planned(place):
