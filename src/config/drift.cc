@@ -73,7 +73,7 @@ std::vector<std::string> check_changes(const std::string& saved, const RunConfig
                                        int64_t step) {
   ConfigChanges changes = compare_configs(saved, config);
   if (has_rows(config) || has_stages(saved)) {
-    // What the run's own keys say may hold in no stage, or only in others.
+    // The run's own keys may hold in no stage, or only in some.
     changes.harmless.insert(changes.harmless.end(), changes.refused.begin(), changes.refused.end());
     changes.refused = compare_configs(text_at_step(saved, checkpoint, step), config_at_step(config, step)).refused;
     std::erase_if(changes.harmless, [&](const ConfigChange& change) {
