@@ -10,6 +10,8 @@
 
 #include "backend/observer.h"
 #include "engine/engine.h"
+#include "model/parameters.h"
+#include "optim/weight_rules.h"
 #include "train/random_batch.h"
 #include "train/run_plan.h"
 
@@ -77,6 +79,16 @@ double log_rms(const std::vector<float>& values, const std::vector<float>* start
   return 0.5 * std::log(squares / double(values.size()));
 }
 
+bool scales_depth(const ModelConfig& model) { return model.mup.base_num_hidden_layers > 0; }
+
+// Patterns that name layers which the small models lack match nothing there.
+void keep_matching_patterns(std::vector<OptimizerGroup>& groups, const ParamTable& table) {
+  for (OptimizerGroup& group : groups) {
+    std::erase_if(group.match, [&](const std::string& pattern) { return !matches_a_weight(pattern, table); });
+  }
+  std::erase_if(groups, [](const OptimizerGroup& group) { return group.match.empty(); });
+}
+
 RunConfig small_config(const RunConfig& config, int64_t base_width, int64_t width, int64_t depth) {
   RunConfig small = config;
   ModelConfig& model = small.model;
@@ -98,9 +110,11 @@ RunConfig small_config(const RunConfig& config, int64_t base_width, int64_t widt
     model.mup = {.base_hidden_size = base_width,
                  .base_intermediate_size = inner(base_width),
                  .base_num_attention_heads = base_width / kHeadDim,
-                 .base_num_hidden_layers = kBaseDepth,
+                 .base_num_hidden_layers = scales_depth(config.model) ? kBaseDepth : 0,
                  .depth_alpha = model.mup.depth_alpha};
   }
+  keep_matching_patterns(small.optimizer.groups, make_param_table(model));
+  small.averages.clear();
   small.parallelism = {};
   small.precision = {.compute = Precision::kF32, .reduce = Precision::kF32};
   small.activation_checkpoint = {};
@@ -210,10 +224,13 @@ CoordinateCheck check_coordinates(const RunConfig& config, Backend& backend, con
   const auto config_of = [&](int64_t width, int64_t depth) {
     return small_config(config, options.widths.front(), width, depth);
   };
-  return {.by_width = slopes(
-              options.widths, [&](int64_t width) { return config_of(width, kBaseDepth); }, backend, options),
-          .by_depth = slopes(
-              options.depths, [&](int64_t depth) { return config_of(options.widths.at(1), depth); }, backend, options)};
+  CoordinateCheck check;
+  check.by_width = slopes(
+      options.widths, [&](int64_t width) { return config_of(width, kBaseDepth); }, backend, options);
+  if (config.model.mup.is_on() && !scales_depth(config.model)) return check;
+  check.by_depth = slopes(
+      options.depths, [&](int64_t depth) { return config_of(options.widths.at(1), depth); }, backend, options);
+  return check;
 }
 
 }  // namespace tokamak

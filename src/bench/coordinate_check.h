@@ -35,12 +35,14 @@ struct CoordinateSlopes {
 };
 
 struct CoordinateCheck {
-  std::vector<CoordinateSlopes> by_width, by_depth;  // of the same values
-  std::vector<std::string> failures() const;         // "logits by hidden_size"
+  std::vector<CoordinateSlopes> by_width;
+  std::vector<CoordinateSlopes> by_depth;     // of the same values; empty: with muP that leaves depth alone
+  std::vector<std::string> failures() const;  // "logits by hidden_size"
 };
 
 // On one rank, in f32. Sizes, vocabulary and initializer_range are the check's own, and the base is the smallest model.
 // All else is the config's: optimizer, groups, tied head, biases, norms of heads, ratios of sizes, model.mup on or off.
+// Patterns of groups that match no weight of a small model are left out.
 CoordinateCheck check_coordinates(const RunConfig& config, Backend& backend, const CoordinateCheckOptions& options);
 
 }  // namespace tokamak

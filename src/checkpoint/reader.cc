@@ -103,7 +103,7 @@ void CheckpointReader::use_average(const std::string& name) {
     fail(Kind::kCheckpoint, str(directory_, " has no average '", printable(name), "' of the weights"),
          names.empty() ? "it has none: see 'averages' in docs/config.md" : "it has " + join(names, ", "));
   }
-  weights_ = str(kAveragePrefix, name);
+  average_ = name;
 }
 
 const SafetensorsFile& CheckpointReader::shard(int64_t index) {
@@ -114,7 +114,7 @@ const SafetensorsFile& CheckpointReader::shard(int64_t index) {
 }
 
 void CheckpointReader::read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out) {
-  const std::string& stored = kind == "master" ? weights_ : kind;
+  const std::string stored = kind == "master" && !average_.empty() ? str(kAveragePrefix, average_) : kind;
   const auto found = params_.find(param);
   if (found == params_.end()) fail(Kind::kCheckpoint, str(directory_, " has no parameter '", param, "'"));
   const SavedUnit& unit = manifest_.units[found->second.unit];

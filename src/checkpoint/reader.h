@@ -49,6 +49,7 @@ class CheckpointReader {
   // From now on, reads of "master" read this average of the weights. Error(kCheckpoint), naming those that the
   // checkpoint has, if it has none of this name, or that has not begun.
   void use_average(const std::string& name);
+  const std::string& average() const { return average_; }  // "": the masters themselves
 
   // Elements [first, first + out.size()) of the parameter, row-major, from whichever files hold them, as f32.
   // Error(kCheckpoint) if the checkpoint has no such parameter, the parameter no such kind, a file cannot be read, or
@@ -68,7 +69,7 @@ class CheckpointReader {
   CheckpointManifest manifest_;
   std::map<std::string, Location> params_;
   std::map<int64_t, SafetensorsFile> open_;  // by shard
-  std::string weights_ = "master";           // the kind that is read as "master"
+  std::string average_;                      // the one that is read as "master"; "": none
   Tick tick_;
 };
 

@@ -130,6 +130,10 @@ void print(std::ostream& out, const CoordinateCheck& check) {
   out << "Slope of log RMS over log size; growth: the largest from step " << kFirstCheckedStep << " on, at most "
       << kLargestGrowth << "; at least " << -kLargestFall << " at step " << last << "\n";
   for (const auto& [size, rows] : {std::pair{"hidden_size", &check.by_width}, {"num_hidden_layers", &check.by_depth}}) {
+    if (rows->empty()) {
+      row(out, size) << "   not checked: model.mup.base_num_hidden_layers is 0\n";
+      continue;
+    }
     row(out, size) << "   step 0        1        4" << std::setw(kWidth) << last << "   growth\n";
     for (const CoordinateSlopes& one : *rows) {
       row(out, "  " + one.value);

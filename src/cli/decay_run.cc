@@ -41,6 +41,8 @@ int64_t step_to_decay_from(const std::string& directory) {
   if (step == 0) refuse("has no steps behind it");
   const RunConfig trunk = parse_saved_config(manifest.point.config, directory + "/" + kManifestName);
   if (!trunk.stages.empty()) refuse("belongs to a run of stages, each of which may have a schedule of its own");
+  if (const int64_t grown = RunTable(trunk).rows().back().first_step - 1; step < grown)
+    refuse("is within training.batch_warmup or length_warmup, which end at step ", grown);
   const ScheduleOptions& options = trunk.lr_scheduler;
   if (!is_constant(options)) refuse("has lr_scheduler.decay_type ", enum_name(options.decay_type));
   const Schedule schedule = schedule_of(trunk);
@@ -75,15 +77,20 @@ int64_t steps_of(const TrainingLength& length, int64_t done, int64_t tokens_per_
   return static_cast<int64_t>(std::ceil(steps));
 }
 
-// A run that has begun goes on with the length that it began with.
-void expect_same_end(const RunConfig& config, const TrainingLength& length) {
+// A run that has begun goes on from the checkpoint and with the length that it began with.
+void expect_same_decay(const RunConfig& config, const TrainingLength& length) {
   const std::string path = run_files::at(config.run.output_dir, run_files::kConfig);
   if (!exists(path)) return;
-  const int64_t begun = parse_saved_config(read_text(path, Kind::kConfig), path).training.max_steps;
-  if (begun == config.training.max_steps) return;
+  const RunConfig begun = parse_saved_config(read_text(path, Kind::kConfig), path);
+  const auto place_of = [](const std::string& name) { return std::filesystem::weakly_canonical(name); };
+  if (place_of(begun.checkpoint.load) != place_of(config.checkpoint.load)) {
+    fail(Kind::kConfig, str(path, " decays from ", begun.checkpoint.load, ", not from ", config.checkpoint.load),
+         "give another run.output_dir for a decay from another checkpoint");
+  }
+  if (begun.training.max_steps == config.training.max_steps) return;
   fail(Kind::kConfig,
-       str(path, " has training.max_steps ", begun, ", but --decay ", print_training_length(length), " ends at step ",
-           config.training.max_steps),
+       str(path, " has training.max_steps ", begun.training.max_steps, ", but --decay ", print_training_length(length),
+           " ends at step ", config.training.max_steps),
        "give the --decay that the run began with, or another run.output_dir for another decay");
 }
 
@@ -116,7 +123,7 @@ RunConfig load_decay_run(const std::string& path, const std::vector<std::string>
   config.run.output_dir = directory_of(config, step);
   config.run.name += str("-decay-", step);
   fail_with_places(find_problems(config), path, overrides);
-  expect_same_end(config, decay.length);
+  expect_same_decay(config, decay.length);
   return config;
 }
 

@@ -99,6 +99,7 @@ class EvalCommand : public Command {
       task["seconds"] = result.seconds;
     }
     const Json report = {{"weights", model_.checkpoint.empty() ? model_.model : model_.checkpoint},
+                         {"average", model_.weights},
                          {"tokenizer", model_.tokenizer},
                          {"dtype", model_.dtype},
                          {"context", encoding_.context},

@@ -10,6 +10,7 @@
 #include "config/load.h"
 #include "config/options_tree.h"
 #include "config/print.h"
+#include "config/units.h"
 #include "config/yaml.h"
 #include "train/stages.h"
 
@@ -54,11 +55,30 @@ std::vector<std::string> texts_of(const std::vector<ConfigChange>& changes) {
   return texts;
 }
 
+// An exponential average that became a plain mean, or the reverse, would be neither of the two.
+void expect_same_averages(const std::string& saved, const RunConfig& config, const std::string& checkpoint) {
+  if (config.averages.empty() || values_of(saved).empty()) return;
+  for (const AverageOptions& was : parse_saved_config(saved, checkpoint).averages) {
+    for (size_t i = 0; i < config.averages.size(); ++i) {
+      const AverageOptions& is = config.averages[i];
+      if (is.name != was.name || is.is_exponential() == was.is_exponential()) continue;
+      fail(Kind::kConfig,
+           str("averages[", i, "].half_life is ", print_training_length(is.half_life), ", but the average ", is.name,
+               " of ", checkpoint, " has ", print_training_length(was.half_life), ": only one of them is exponential"),
+           "give the new average another name; it then begins anew");
+    }
+  }
+}
+
 }  // namespace
 
 ConfigChanges compare_configs(const std::string& saved, const RunConfig& config) {
-  const std::map<std::string, std::string> was = values_of(saved);
+  std::map<std::string, std::string> was = values_of(saved);
   if (was.empty()) return {};
+  // An older version computed what a newer one's defaults do.
+  for (const auto& [key, value] : config_lines(tree_of(RunConfig()))) {
+    if (alters_the_function(key)) was.emplace(key, value);
+  }
   ConfigChanges changes;
   for (const auto& [key, value] : config_lines(tree_of(config))) {
     const auto before = was.find(key);
@@ -71,6 +91,7 @@ ConfigChanges compare_configs(const std::string& saved, const RunConfig& config)
 
 std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config, const std::string& checkpoint,
                                        int64_t step) {
+  expect_same_averages(saved, config, checkpoint);
   ConfigChanges changes = compare_configs(saved, config);
   if (has_rows(config) || has_stages(saved)) {
     // The run's own keys may hold in no stage, or only in some.

@@ -21,12 +21,12 @@ struct ConfigChanges {
 };
 
 // `saved`: the resolved config in the checkpoint. Ignores keys that only one of the two has, which come from another
-// version of the program, and a text that is not YAML.
+// version of the program, and a text that is not YAML. Refused keys that `saved` lacks had their default.
 ConfigChanges compare_configs(const std::string& saved, const RunConfig& config);
 
 // The changes at a start from `checkpoint`, of step `step`, each as "KEY: OLD -> NEW". Error(kConfig) naming each
-// refused key with both values, unless checkpoint.allow_changes names it. In a run with
-// stages, the model is that of the stage which the step belongs to.
+// refused key with both values, unless checkpoint.allow_changes names it; and if an average of the weights changed its
+// kind. In a run with stages, the model is that of the stage which the step belongs to.
 std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config, const std::string& checkpoint,
                                        int64_t step = 0);
 

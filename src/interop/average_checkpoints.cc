@@ -5,14 +5,39 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/run_files.h"
 #include "base/staged.h"
+#include "config/drift.h"
 #include "config/load.h"
+#include "config/print.h"
+#include "data/sample_source.h"
 #include "interop/export_source.h"
 #include "interop/weights_checkpoint.h"
 #include "model/parameters.h"
+#include "train/stages.h"
 
 namespace tokamak {
+
+namespace {
+
+// Weights are comparable only in one function of one vocabulary. `of`: the checkpoint whose config the mean has.
+void expect_same_model(const CheckpointReader& reader, const CheckpointReader& of) {
+  const TrainingPoint &one = reader.manifest().point, &other = of.manifest().point;
+  const auto refuse = [&](const auto&... what) {
+    fail(Kind::kCheckpoint, str(reader.directory(), " holds another model than ", of.directory(), ": ", what...));
+  };
+  const RunConfig config = config_at_step(parse_saved_config(other.config, of.directory()), other.state.step);
+  const std::string saved =
+      print_config(config_at_step(parse_saved_config(one.config, reader.directory()), one.state.step));
+  for (const ConfigChange& change : compare_configs(saved, config).refused) {
+    if (starts_with(change.key, "model.")) refuse(change.key, " is ", change.was, ", not ", change.is);
+  }
+  const std::string tokenizer = tokenizer_in_state(one.data), expected = tokenizer_in_state(other.data);
+  if (tokenizer != expected) refuse("its tokenizer is ", printable(tokenizer), ", not ", printable(expected));
+}
+
+}  // namespace
 
 CheckpointManifest average_checkpoints(std::vector<CheckpointReader> checkpoints, const std::string& out,
                                        const Progress& progress) {
@@ -23,7 +48,10 @@ CheckpointManifest average_checkpoints(std::vector<CheckpointReader> checkpoints
   point.state.optimizer_start = 0;
   point.state.averages.clear();
   const ParamTable table = make_param_table(parse_saved_config(point.config, newest->directory()).model);
-  for (const CheckpointReader& one : checkpoints) check_is_model(one, table);
+  for (const CheckpointReader& one : checkpoints) {
+    check_is_model(one, table);
+    expect_same_model(one, *newest);
+  }
 
   StagedOutput staged(out, StagedOutput::What::kDirectory, Kind::kCheckpoint);
   const std::string tokenizer = find_tokenizer(run_directory(*newest));

@@ -15,7 +15,8 @@ namespace tokamak {
 
 // Writes the directory `out` atomically. It must not exist, or must be empty. Each element is summed in f64, in the
 // order of `checkpoints`, and rounded once. Reads what these readers read as "master". Returns the manifest written.
-// Error(kCheckpoint) naming the first difference if one holds another model.
+// Error(kCheckpoint) naming the first difference if one holds another model: of other shapes, another function of the
+// weights (RoPE, eps, ...), or another tokenizer.
 CheckpointManifest average_checkpoints(std::vector<CheckpointReader> checkpoints, const std::string& out,
                                        const Progress& progress);
 

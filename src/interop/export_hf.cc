@@ -120,9 +120,10 @@ ExportReport export_hf(ExportSource& source, const ExportOptions& options, const
   write_file(directory + "/generation_config.json", render_generation_config(source.ids));
   write_tokenizer(source, options.add_bos, directory);
   const CheckpointManifest& manifest = source.reader.manifest();
-  write_file(directory + "/README.md",
-             render_model_card(manifest, source.config, options.type,
-                               read_run_record(source.metrics_path(), manifest.point.state.step)));
+  write_file(
+      directory + "/README.md",
+      render_model_card(manifest, source.config, options.type,
+                        read_run_record(source.metrics_path(), manifest.point.state.step, source.reader.average())));
 
   const std::vector<ModelShard> shards = split_into_shards(hf_tensors(model, options.type), options.max_shard_bytes);
   if (shards.size() > 1) write_file(str(directory, "/", kModelIndex), render_index(shards));

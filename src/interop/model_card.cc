@@ -28,12 +28,13 @@ void row(std::ostream& out, const std::string& name, const std::string& value) {
 
 }  // namespace
 
-RunRecord read_run_record(const std::string& metrics_path, int64_t step) {
-  RunRecord last;
+RunRecord read_run_record(const std::string& metrics_path, int64_t step, const std::string& average) {
+  RunRecord last{.average = average};
+  const std::string validation = "validation/loss" + (average.empty() ? "" : "_" + average);
   for (const MetricRecord& record : read_history(metrics_path)) {
     if (record.step > step) break;
-    if (record.has("loss/avg")) last.loss = record.at("loss/avg");
-    if (record.has("validation/loss")) last.validation_loss = record.at("validation/loss");
+    if (average.empty() && record.has("loss/avg")) last.loss = record.at("loss/avg");
+    if (record.has(validation)) last.validation_loss = record.at(validation);
   }
   return last;
 }
@@ -48,7 +49,7 @@ std::string render_model_card(const CheckpointManifest& manifest, const RunConfi
       << point.state.step << ".\n\n"
       << "| | |\n|---|---|\n";
   row(out, "parameters", count_text(model_size(config.model).parameters));
-  row(out, "weights", format_of(type).name);
+  row(out, "weights", format_of(type).name + (record.average.empty() ? "" : ", the average `" + record.average + "`"));
   row(out, "context",
       str(config.model.max_position_embeddings, " tokens, trained on sequences of ", config.data.sequence_length));
   row(out, "optimizer steps", str(point.state.step));

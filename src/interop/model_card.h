@@ -10,13 +10,14 @@
 
 namespace tokamak {
 
-// The latest metrics in a run's metrics.jsonl up to this step.
+// The latest metrics of the exported weights in a run's metrics.jsonl up to this step.
 struct RunRecord {
-  std::optional<double> loss;             // of training
+  std::string average;                    // the name of an average of the weights; "": the weights themselves
+  std::optional<double> loss;             // of training, which only the weights themselves have
   std::optional<double> validation_loss;  // of the held-out data
 };
 // Empty if the file is missing.
-RunRecord read_run_record(const std::string& metrics_path, int64_t step);
+RunRecord read_run_record(const std::string& metrics_path, int64_t step, const std::string& average);
 
 std::string render_model_card(const CheckpointManifest& manifest, const RunConfig& config, WeightType type,
                               const RunRecord& record);

@@ -23,9 +23,21 @@ WeightRule rule_of_kind(const OptimizerOptions& options, const Unit& unit, const
           .eps = options.eps};
 }
 
+std::vector<std::string> names_of(const ParamTable& table) {
+  std::vector<std::string> names;
+  for (const Unit& unit : table.units) {
+    for (const FlatParam& flat : flat_params(unit)) names.push_back(flat.param->name);
+  }
+  return names;
+}
+
+bool fits(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
 bool matches(const OptimizerGroup& group, const std::string& name) {
   return std::any_of(group.match.begin(), group.match.end(),
-                     [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+                     [&](const std::string& pattern) { return fits(pattern, name); });
 }
 
 void apply(const OptimizerGroup& group, const std::string& key, const Unit& unit, const Param& param,
@@ -53,11 +65,11 @@ void scale(const OptimizerOptions& options, const UpdateScale& by, WeightRule& r
   rule.eps *= by.eps;
 }
 
-void expect_every_pattern_to_match(const OptimizerOptions& options, const std::vector<std::string>& names) {
+void expect_every_pattern_to_match(const OptimizerOptions& options, const ParamTable& table) {
   for (size_t g = 0; g < options.groups.size(); ++g) {
     for (const std::string& pattern : options.groups[g].match) {
-      const auto fits = [&](const std::string& name) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
-      if (std::any_of(names.begin(), names.end(), fits)) continue;
+      if (matches_a_weight(pattern, table)) continue;
+      const std::vector<std::string> names = names_of(table);
       fail(Kind::kConfig, str("optimizer.groups[", g, "].match has '", pattern, "', which no weight's name matches"),
            str("the weights are called like ", names.front(), " and ", names.at(names.size() / 2)));
     }
@@ -68,12 +80,11 @@ void expect_every_pattern_to_match(const OptimizerOptions& options, const std::v
 
 WeightRules weight_rules(const OptimizerOptions& options, const ParamTable& table) {
   WeightRules rules;
-  std::vector<std::string> names;
+  expect_every_pattern_to_match(options, table);
   for (const Unit& unit : table.units) {
     std::vector<WeightRule>& of_unit = rules.emplace_back();
     for (const FlatParam& flat : flat_params(unit)) {
       const Param& param = *flat.param;
-      names.push_back(param.name);
       WeightRule& rule = of_unit.emplace_back(rule_of_kind(options, unit, param));
       for (size_t g = 0; g < options.groups.size(); ++g) {
         if (!matches(options.groups[g], param.name)) continue;
@@ -83,8 +94,12 @@ WeightRules weight_rules(const OptimizerOptions& options, const ParamTable& tabl
       scale(options, param.update, rule);
     }
   }
-  expect_every_pattern_to_match(options, names);
   return rules;
+}
+
+bool matches_a_weight(const std::string& pattern, const ParamTable& table) {
+  const std::vector<std::string> names = names_of(table);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return fits(pattern, name); });
 }
 
 }  // namespace tokamak

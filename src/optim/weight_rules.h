@@ -27,4 +27,6 @@ struct WeightRule {
 using WeightRules = std::vector<std::vector<WeightRule>>;
 WeightRules weight_rules(const OptimizerOptions& options, const ParamTable& table);
 
+bool matches_a_weight(const std::string& pattern, const ParamTable& table);  // a pattern of optimizer.groups
+
 }  // namespace tokamak

@@ -25,8 +25,8 @@ struct ResilienceOptions {
       "steps between those that compute gradients twice, in twice the time, and compare the bits; a GPU needs "
       "runtime.deterministic; 0: never");
     v("verify_state", verify_state,
-      "checksum weights and moments between updates and before saves; a change ends the run (exit 7); reads the state "
-      "twice a step");
+      "checksum weights and moments, not averages, between updates and before saves; a change ends the run (exit 7); "
+      "reads the state twice a step");
     v("stop_deadline", stop_deadline,
       "time from the first stop signal to the end (exit 6), even without the save; none: the save may take any time");
     v("watchdog_min", watchdog_min,

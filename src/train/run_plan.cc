@@ -29,9 +29,9 @@ PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t 
                           .cached_length = samples.length,
                           .snapshot = trains && (config.checkpoint.async || !backend.device->uses_host_memory()),
                           .statistics = trains && config.metrics.tensor_statistics > 0};
-  return {{batch, micro_batch},
-          config.activation_checkpoint,
-          std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};
+  EngineOptions options = engine_options(config, sizes);
+  if (!trains) options.averages.clear();
+  return {{batch, micro_batch}, config.activation_checkpoint, std::make_unique<Engine>(options, mesh, backend)};
 }
 
 PlannedRun cut_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, PlanFor use,

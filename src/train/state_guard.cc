@@ -7,6 +7,8 @@
 namespace tokamak {
 
 StateGuard::StateGuard(Engine& engine) : engine_(engine), parts_(engine.state()) {
+  // Averages: to read them would cost as much of the host link as to update them at each step.
+  std::erase_if(parts_, [](const StateTensor& part) { return part.in_host_memory; });
   const Tensor weights = engine.parameters().weights();
   if (weights.data() != parts_.front().tensor.data())
     parts_.push_back({.name = "compute copy", .tensor = weights, .units = {}});

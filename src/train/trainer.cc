@@ -184,7 +184,7 @@ void Trainer::validate() {
   const BatchShape& shape = run_.planned.shape;
   const auto measure = [&] {
     return mean_loss(engine(), held_out,
-                     {.sequences = validation_sequences(config().training, shape, held_out),
+                     {.sequences = validation_sequences(config(), shape, held_out),
                       .micro_batch = shape.micro_batch,
                       .document_masking = config().data.document_masking},
                      [this] { stop_between(); });

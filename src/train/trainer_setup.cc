@@ -46,7 +46,7 @@ void log_run(const RunConfig& config, const OpenRun& open, const BatchShape& sha
             " held-out tokens, tokenizer ", data.train.tokenizer().name);
   if (data.validation) {
     const int64_t all = all_sequences(*data.validation);
-    const int64_t taken = validation_sequences(config.training, shape, *data.validation);
+    const int64_t taken = validation_sequences(config, shape, *data.validation);
     log::info("validation: ", taken == all ? str("all ", all) : str("the first ", taken, " of ", all),
               " held-out sequences");
   }

@@ -22,13 +22,15 @@ int64_t all_sequences(const SampleSource& source) {
   return sum;
 }
 
-int64_t validation_sequences(const TrainingOptions& options, const GlobalBatch& batch, const SampleSource& validation) {
+int64_t validation_sequences(const RunConfig& config, const GlobalBatch& batch, const SampleSource& validation) {
+  const TrainingOptions& options = config.training;
   const int64_t all = all_sequences(validation);
   if (!options.validation_sequences.is_auto()) return std::min(all, options.validation_sequences.value);
   const int64_t interval = options.validation_interval;
   const int64_t steps = interval > 0 ? std::min(interval, batch.total_steps) : batch.total_steps;
   const double trained = static_cast<double>(steps) * static_cast<double>(batch.sequences_per_step);
-  const auto paid = static_cast<int64_t>(std::min(kShareOfTraining / kCostOfForward * trained, 1e15));
+  const double cost = kCostOfForward * double(1 + config.averages.size());
+  const auto paid = static_cast<int64_t>(std::min(kShareOfTraining / cost * trained, 1e15));
   return std::min(all, std::max(paid, kFewestSequences));
 }
 

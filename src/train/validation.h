@@ -6,6 +6,7 @@
 #include "data/sample_source.h"
 #include "engine/engine.h"
 #include "train/batch_shape.h"
+#include "train/run_config.h"
 
 namespace tokamak {
 
@@ -13,8 +14,8 @@ namespace tokamak {
 int64_t all_sequences(const SampleSource& source);
 
 // training.validation_sequences of a run: at most all, the same for any number of ranks. auto: all where that is cheap,
-// else as many as cost a fixed share of the training between two validations.
-int64_t validation_sequences(const TrainingOptions& options, const GlobalBatch& batch, const SampleSource& validation);
+// else as many as cost a fixed share of the training between two validations, with all averages of the weights.
+int64_t validation_sequences(const RunConfig& config, const GlobalBatch& batch, const SampleSource& validation);
 
 struct HeldOut {
   int64_t sequences = 0;    // at most all; with several sources, a small one may repeat

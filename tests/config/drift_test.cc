@@ -63,9 +63,36 @@ TEST_CASE("keys that a run may change as it goes on are listed, and those of eac
   CHECK(changes.refused.empty());
 }
 
+TEST_CASE("a key of the model that an older version did not know had its default") {
+  RunConfig config = parse_config(kSample, "c.yaml", {});
+  std::string saved;
+  bool of_mup = false;
+  for (const std::string& line : split(print_config(config), '\n')) {
+    of_mup = line == "  mup:" || (of_mup && starts_with(line, "    "));
+    if (!of_mup) saved += line + "\n";
+  }
+  REQUIRE(saved.size() < print_config(config).size());
+  CHECK(refusal(saved, config).empty());
+  config.model.mup.base_hidden_size = 64;
+  CHECK_THAT(refusal(saved, config), Contains("model.mup.base_hidden_size: 0 -> 64"));
+}
+
+TEST_CASE("an average that changes between exponential and plain is refused, unless it has another name") {
+  RunConfig config = parse_config(kSample, "c.yaml", {});
+  config.averages = {{.name = "ema", .half_life = TrainingLength::tokens(1e9), .every = 8, .start = {}}};
+  const std::string saved = print_config(config);
+  config.averages[0].half_life = TrainingLength::tokens(2e9);
+  CHECK(refusal(saved, config).empty());
+  config.averages[0].half_life = {};
+  CHECK_THAT(refusal(saved, config), Contains("averages[0].half_life is none, but the average ema of ") &&
+                                         Contains("has 1B tokens: only one of them is exponential"));
+  config.averages[0].name = "mean";
+  CHECK(refusal(saved, config).empty());
+}
+
 TEST_CASE("a checkpoint of another version, or without a config, has no changes to refuse") {
   const RunConfig config = parse_config(kSample, "c.yaml", {"model.rope_theta=500000"});
   CHECK(refusal("", config).empty());
   CHECK(refusal("no: [yaml", config).empty());
-  CHECK(refusal("model: {retired_key: 1}\n", config).empty());
+  CHECK(refusal(print_config(config) + "retired: {key: 1}\n", config).empty());
 }

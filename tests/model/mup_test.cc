@@ -123,7 +123,7 @@ TEST_CASE("steps of AdamW equal those of the published form, which multiplies lo
   }
 }
 
-TEST_CASE("Muon's updates keep their spectral norm at any width: factors of lr and decay for each of its scales") {
+TEST_CASE("factors of Muon's lr and decay, for each of its scales") {
   ModelConfig model = sized({64, 256, 8, 16, 8});  // m 4, m_o 8, m_d 16, n 2
   model.mup = based({16, 16, 1, 16, 4}, 0.5);
   OptimizerOptions options = {.name = "muon", .weight_decay = 1, .groups = {{.match = {"*up_proj*"}, .lr_scale = 3}}};

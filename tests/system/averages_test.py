@@ -52,6 +52,10 @@ def used(place):
     checkpoint = run(place)
     live, ema = exported(place, "live", checkpoint), exported(place, "ema", "--weights", "ema", checkpoint)
     assert live == of_kind(checkpoint, "master") and ema == of_kind(checkpoint, "average/ema") and live != ema
+    card = open(place.file("ema") + "/README.md").read()
+    losses = place.records("run", "validation/loss_ema")
+    assert "| weights | F32, the average `ema` |" in card and f"| validation loss | {losses[50]:.4f}" in card, card
+    assert "training loss" not in card and "training loss" in open(place.file("live") + "/README.md").read()
     held_out = "shards=" + place.data + "/validation"
     results = []
     for source in (("--checkpoint", checkpoint, "--weights", "ema"), ("--model", place.file("ema")),
@@ -59,7 +63,9 @@ def used(place):
         out = place.file("results.json")
         tokamak("eval", *source, "--threads", "1", "--task", held_out, "--output", out)
         with open(out) as file:
-            results.append(json.load(file)["results"]["shards"]["bits_per_byte"])
+            result = json.load(file)
+        assert result["average"] == ("ema" if "--weights" in source else ""), result
+        results.append(result["results"]["shards"]["bits_per_byte"])
     assert results[0] == results[1] != results[2], results
     texts = [tokamak("generate", *source, "--threads", "1", "--prompt", "ab", "--temperature", "0")
              for source in (("--checkpoint", checkpoint, "--weights", "ema"), ("--model", place.file("ema")))]
@@ -112,6 +118,9 @@ def means_refused(place):
     refused(2, ["DIR"], "checkpoint", "average", checkpoint, "--out", out)
     refused(4, ["has no average 'ema'"], "checkpoint", "average", checkpoint, place.checkpoint("wide", 2), "--out", out,
             "--weights", "ema")
+    place.train("turned", 1, "model.rope_theta=20000", "training.max_steps=2")
+    refused(4, ["turned/checkpoints/step-00000002 holds another model", "model.rope_theta is 20000"], "checkpoint",
+            "average", checkpoint, place.checkpoint("turned", 2), "--out", out)
     assert not os.path.exists(out)
     refused(2, ["runs/run exists"], "checkpoint", "average", checkpoint, checkpoint, "--out", place.run("run"))
 

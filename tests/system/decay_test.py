@@ -103,10 +103,13 @@ def refusals(place):
     every = ("checkpoint.interval=5 steps", "checkpoint.keep_latest=0", "training.max_steps=20")
     place.train("cosine", 1, *every)
     place.train("wsd", 1, *every, "lr_scheduler={decay_type: wsd, warmup: 6 steps, decay_ratio: 0.5}")
+    place.train("grown", 1, *every, "lr_scheduler={decay_type: constant, warmup: 1 steps}",
+                "training.batch_warmup={from: 192, over: 2304}")
     refused(["refused.yaml", "'lr_scheduler.decay_type' (value cosine)", "constant or wsd"], "--decay-from", checkpoint)
     for name, step, words in (("cosine", 10, ["has lr_scheduler.decay_type cosine"]),
                               ("wsd", 5, ["is within the 6 steps of lr_scheduler.warmup"]),
-                              ("wsd", 15, ["has begun to decay at step 10 (lr_scheduler.decay_ratio 0.5)"])):
+                              ("wsd", 15, ["has begun to decay at step 10 (lr_scheduler.decay_ratio 0.5)"]),
+                              ("grown", 5, ["is within training.batch_warmup or length_warmup, which end at step 9"])):
         origin = place.checkpoint(name, step)
         refused([origin, f"of step {step}", "constant or wsd", *words], *TRUNK, "--decay-from", origin)
     place.train("wsd", 1, *TRUNK, "--decay-from", place.checkpoint("wsd", 10))  # the last one before the tail
@@ -120,6 +123,10 @@ def refusals(place):
 
     output = place.train("wsd", 1, *TRUNK, "--decay-from", place.checkpoint("wsd", 10), "--decay", "50%", expect=2)
     assert "wsd-decay-10/config.yaml has training.max_steps 11, but --decay 50% ends at step 15" in output, output
+    other = place.run("wsd-other/step-00000010")
+    shutil.copytree(place.checkpoint("wsd", 10), other)
+    output = place.train("wsd", 1, *TRUNK, "--decay-from", other, expect=2)
+    assert "wsd-decay-10/config.yaml decays from " + place.checkpoint("wsd", 10) + ", not from " + other in output, output
 
 
 main([decays, shares, lengths, is_the_trunk, restarts, refusals])

@@ -48,20 +48,22 @@ TEST_CASE("all held-out sequences are validated where they cost at most 5 % of t
   const SampleSource source(in_order, set, 7, 61);
   const int64_t all = all_sequences(source);
   REQUIRE(all == 200);
-  TrainingOptions options;
+  RunConfig config;
   const auto taken = [&](int64_t interval, int64_t sequences_per_step) {
-    options.validation_interval = interval;
+    config.training.validation_interval = interval;
     const GlobalBatch batch{.length = 16, .sequences_per_step = sequences_per_step, .total_steps = 1000};
-    return validation_sequences(options, batch, source);
+    return validation_sequences(config, batch, source);
   };
   CHECK(taken(1, 1) == 64);
   CHECK(taken(10, 50) == 75);  // 5 % of 500 sequences forward and backward are 75 forward
   CHECK(taken(100, 50) == all);
   CHECK(taken(0, 50) == all);       // validated once, at the end
   CHECK(taken(100'000, 1) == 150);  // there are only 1000 steps
-  options.validation_sequences.value = 7;
+  config.averages.resize(2);
+  CHECK(taken(30, 50) == 75);  // each sequence is validated three times
+  config.training.validation_sequences.value = 7;
   CHECK(taken(100, 50) == 7);
-  options.validation_sequences.value = 1'000'000;
+  config.training.validation_sequences.value = 1'000'000;
   CHECK(taken(100, 50) == all);
 }
 
