@@ -66,6 +66,8 @@ class EvalCommand : public Command {
         ->capture_default_str();
     parser->add_option("--batch-tokens", batch_tokens_, "tokens of a micro-batch; 0: 4096, or the context if longer")
         ->capture_default_str();
+    parser->add_flag("--by-position", by_position_,
+                     "shards: also the loss at positions 0 to 127, 128 to 255, 256 to 511, ... of documents");
     parser->add_option("--output", output_, "write one JSON object with all results to this file");
     parser->add_option("--samples", samples_, "write the log-likelihoods of each item to this file, as JSON lines");
     parser->footer(
@@ -153,7 +155,11 @@ class EvalCommand : public Command {
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
       fail(Kind::kConfig, str("--task ", text, ": there is no kind '", kind, "'"), "one of " + join(kinds, ", "));
     }
-    return {.task = enum_from_name<EvalKind>(kind), .path = text.substr(equals + 1), .name = name, .limit = limit_};
+    return {.task = enum_from_name<EvalKind>(kind),
+            .path = text.substr(equals + 1),
+            .name = name,
+            .limit = limit_,
+            .by_position = by_position_};
   }
 
   ModelOptions model_;
@@ -161,6 +167,7 @@ class EvalCommand : public Command {
   std::vector<std::string> tasks_;
   EncodingOptions encoding_;
   int64_t limit_ = 0;
+  bool by_position_ = false;
   int64_t batch_tokens_ = 0;
 };
 

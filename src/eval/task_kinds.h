@@ -17,7 +17,9 @@ EvalTask multiple_choice_task(std::vector<Question> questions, LengthNorm norm, 
 EvalTask rolling_text_task(std::span<const std::string> texts, EvalEncoder& encoder);
 
 // The loss on the data set at options.path, as in validation: windows of the model's context in stored order, with
-// document masking. Metrics: loss, token_perplexity, bits_per_byte. Error(kData) if another tokenizer made the set.
+// document masking. Metrics: loss, token_perplexity, bits_per_byte; with options.by_position also loss_from_0,
+// loss_from_128, loss_from_256, ...: of predictions at positions 256 to 511 of their document, or of its part in the
+// window. Error(kData) if another tokenizer made the set.
 EvalTask shards_task(const EvalOptions& options, const Tokenizer& tokenizer, int64_t context);
 
 }  // namespace tokamak

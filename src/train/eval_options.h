@@ -18,6 +18,7 @@ struct EvalOptions {
   std::string path;
   std::string name;
   int64_t limit = 0;
+  bool by_position = false;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -27,6 +28,9 @@ struct EvalOptions {
     v("path", path, "the file, or the data set's directory; required");
     v("name", name, "name in the results, for example arc_easy; default: the task's name");
     v("limit", limit, "only the first items: quicker and less precise; 0: all");
+    v("by_position", by_position,
+      "shards: also the loss at positions 0 to 127, 128 to 255, 256 to 511, ... of documents, in twice the time: whether "
+      "the model uses a long context");
   }
 
   std::string display_name() const { return name.empty() ? enum_names(task)[static_cast<size_t>(task)] : name; }

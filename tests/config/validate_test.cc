@@ -40,6 +40,8 @@ TEST_CASE("each value has its range") {
       {"training.max_grad_norm=-1", "key 'training.max_grad_norm' (value -1) must be 0 or"},
       {"training.z_loss=-1", "key 'training.z_loss' (value -1) must be 0 or"},
       {"training.validation_interval=-1", "key 'training.validation_interval' (value -1) must be at least 0"},
+      {"training.evals=[{task: text, path: x, by_position: true}]",
+       "key 'training.evals[0].by_position' (value true) is for the task shards"},
       {"training.evals=[{path: x, name: \"a\\nnode_load1 99\"}]",
        "key 'training.evals[0].name' (value a\\nnode_load1 99) must be a word of letters, digits"},
       {"training.samples.interval=-1", "key 'training.samples.interval' (value -1) must be at least 0"},
