@@ -88,7 +88,8 @@ CheckpointManifest parse_body(const JsonValue& json) {
                               .tokens = json["tokens"].whole(),
                               .next_sample = json["next_sample"].whole(),
                               .optimizer_start = json["optimizer_start"].whole_or(0),
-                              .averages = parse_averages(json["averages"])},
+                              .averages = parse_averages(json["averages"]),
+                              .owes_evaluation = json["owes_evaluation"].truth_or(false)},
                     .seed = json["seed"].whole(INT64_MIN),
                     .config = json["config"].text(),
                     .data = json["data"].text()};
@@ -161,6 +162,7 @@ Json body_of(const CheckpointManifest& m) {
                {"config", m.point.config},
                {"data", m.point.data}};
   if (m.point.state.optimizer_start > 0) body["optimizer_start"] = m.point.state.optimizer_start;
+  if (m.point.state.owes_evaluation) body["owes_evaluation"] = true;
   for (const auto& [name, updates, step] : m.point.state.averages) {
     body["averages"].push_back({{"name", name}, {"updates", updates}, {"step", step}});
   }

@@ -24,6 +24,7 @@ struct RunState {
   int64_t next_sample = 0;                     // first sample of the next step
   int64_t optimizer_start = 0;                 // step at which the optimizer's state was zero; 0 unless it started over
   std::vector<AverageProgress> averages = {};  // those that have begun, each once
+  bool owes_evaluation = false;                // a stop has cut the validation, evaluations or samples of this step
 
   const AverageProgress* find_average(std::string_view name) const {
     for (const AverageProgress& one : averages) {

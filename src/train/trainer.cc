@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "base/process.h"
@@ -55,6 +56,7 @@ RunEnd Trainer::train(bool was_done) {
                                                            : str("training.max_tokens above ", state_.tokens);
     log::info("nothing to train: the run is done at step ", state_.step, "; ", limit, " trains on");
   }
+  if (std::exchange(state_.owes_evaluation, false) && !row_is_done()) evaluate_if_due();
   while (!row_is_done()) {
     if (should_stop()) {
       open_.checkpointer.stop_reading();
@@ -169,8 +171,12 @@ bool Trainer::evaluate_if_due() {
     if (due(config().training.samples.interval)) take_samples();
     return true;
   } catch (const StopRequested&) {
-    if (comm_.rank() == 0)
-      log::warning("the validation, evaluation or samples of step ", state_.step, " are cut short by a stop");
+    const bool is_over = row_is_done() && !open_.is_last_row();  // the next start begins with the next stage
+    if (comm_.rank() == 0) {
+      log::warning("the validation, evaluation or samples of step ", state_.step, " are cut short by a stop",
+                   is_over ? "" : "; the next start makes them again");
+    }
+    state_.owes_evaluation = true;
     return false;
   }
 }

@@ -82,8 +82,7 @@ TEST_CASE("the loss of a range is that of its positions, and the whole loss is t
   const std::vector<NamedValue> values = task.results(log_likelihoods);
   const double first = 3 * sum_to(128) + sum_to(10), second = sum_to(512) - sum_to(256);
   CHECK(value(values, "loss_from_0") == Approx(first / (3 * 128 + 10)));
-  CHECK(value(values, "loss_from_128") ==
-        Approx((2 * sum_to(256) + sum_to(188) - 3 * sum_to(128)) / (2 * 128 + 60)));
+  CHECK(value(values, "loss_from_128") == Approx((2 * sum_to(256) + sum_to(188) - 3 * sum_to(128)) / (2 * 128 + 60)));
   CHECK(value(values, "loss_from_256") == Approx((second + sum_to(314) - sum_to(256)) / (256 + 58)));
   CHECK(value(values, "loss") == Approx((sum_to(512) + sum_to(188) + sum_to(10) + sum_to(314)) / 1024));
   CHECK(std::ssize(values) == 5);  // and the perplexity

@@ -40,6 +40,37 @@ TEST_CASE("a stop within a validation or an evaluation ends it, and is saved aft
   CHECK(records(place.run("validated"), "validation/loss").count(2) == 1);
 }
 
+TEST_CASE(
+    "what a stop cuts is made again by the next start, on any number of ranks, with the numbers of a run without") {
+  const ToyPlace place;
+  const auto config_of = [&](const std::string& name, int ranks) {
+    RunConfig config = place.config(name, ranks);
+    config.training.validation_interval = config.training.evals_interval = 2;
+    config.training.evals = {{}};
+    return config;
+  };
+  bool stops = false;
+  ToyRunOptions options;
+  options.evals = [&](Engine&, const std::function<void()>& between) {
+    if (stops) std::raise(SIGTERM);
+    between();
+    return std::vector<NamedValue>{{"done", 1}};
+  };
+  CHECK(train(1, config_of("straight", 1), options) == RunEnd::kDone);
+  stops = true;
+  CHECK(train(1, config_of("run", 1), options) == RunEnd::kStopped);
+  CHECK(train(1, config_of("run", 1), options) == RunEnd::kStopped);  // cut again
+  CHECK(steps_of(place, "run") == std::vector<int64_t>{2});
+  CHECK(records(place.run("run"), "evals/done").empty());
+  stops = false;
+  CHECK(train(2, config_of("run", 2), options) == RunEnd::kDone);
+  CHECK(records(place.run("run"), "evals/done") == records(place.run("straight"), "evals/done"));
+  const auto losses = records(place.run("run"), "validation/loss"),
+             expected = records(place.run("straight"), "validation/loss");
+  CHECK((losses.size() == 3 && losses.at(2) == Approx(expected.at(2)).epsilon(1e-6)));
+  CHECK(!saved_state(place.checkpoint("run", 6)).run.owes_evaluation);
+}
+
 TEST_CASE("a stop within the final validation keeps the last step, and the next start does what was cut short") {
   const ToyPlace place;
   RunConfig config = place.config("run", 2);
