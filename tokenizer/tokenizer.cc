@@ -64,6 +64,7 @@ std::unique_ptr<Tokenizer> load_file(const std::string& path, const std::string&
     fail(Kind::kData, str(path, " is a tiktoken file, which does not hold its pattern and special tokens"),
          str("name them: ", path, "#PRESET, with one of ", tiktoken_presets()));
   }
+  if (path.ends_with(".json")) fail(Kind::kData, str(path, " is not JSON: it begins with no {"));
   return load_sentencepiece(path);
 }
 

@@ -124,12 +124,11 @@ def optimizers(sweeps, size, steps):
         rows += [[name, f"{rate:g}", f"{losses[rate]:.4f}"] for rate in sorted(losses)]
     print(f"{size}, {steps} steps, seed {sweeps.seeds[0]}:\n")
     table(["optimizer", "lr", "loss"], rows)
-    ends, speed = {}, {}
+    ends = {}
     for name, rate in best.items():
         of_rate = [row for row in sweeps.run(f"{name}-{size}-{steps}", config, "optimizer.name=" + name, f"optimizer.lr={rate:g}",
                                              seeds=sweeps.seeds) if rate_of(row) == rate]
         ends[name] = {row["seed"]: row["loss"] for row in of_rate}
-        speed[name] = statistics.median(row["tokens_per_second"] for row in of_rate)
     lengths = [steps * 6 // 10, steps * 8 // 10]
     shorter = sweeps.run(f"muon-{size}-{steps}-shorter", config, "optimizer.name=muon", f"optimizer.lr={best['muon']:g}",
                          "training.max_steps=" + ",".join(map(str, lengths)), seeds=sweeps.seeds)
@@ -138,8 +137,8 @@ def optimizers(sweeps, size, steps):
         of_length = {row["steps"]: row["loss"] for row in shorter if row["seed"] == seed} | {steps: ends["muon"][seed]}
         ratios.append(steps / (steps_to(ends["adamw"][seed], of_length) or math.nan))
     print(f"{size}, {len(sweeps.seeds)} seeds, each at its best rate:\n")
-    table(["optimizer", "lr", "loss", "tokens/s"],
-          [[name, f"{rate:g}", mean_text(list(ends[name].values())), f"{speed[name]:.0f}"] for name, rate in best.items()])
+    table(["optimizer", "lr", "loss"],
+          [[name, f"{rate:g}", mean_text(list(ends[name].values()))] for name, rate in best.items()])
     by_length = {n: [row["loss"] for row in shorter if row["steps"] == n] for n in lengths}
     table(["Muon's steps", "loss"], [[n, mean_text(losses)] for n, losses in by_length.items()])
     print("Muon reaches AdamW's final loss with " + mean_text(ratios, 2) + " times fewer tokens.\n")

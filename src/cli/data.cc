@@ -71,9 +71,10 @@ class Tokenize : public Command {
     print_faults(report.faults);
     if (report.empty > 0) log::warning("left out ", report.empty, " documents of only white space");
     const int64_t tokens = report.train.tokens() + (report.validation ? report.validation->tokens() : 0);
-    std::cout << report.files << " files, " << human_bytes(report.bytes) << ", " << report.documents << " documents, "
-              << human_count(double(tokens)) << " tokens (" << fixed(double(report.bytes) / double(tokens), 2)
-              << " bytes a token) in " << human_duration(lines.seconds()) << "\n";
+    const int64_t text_bytes = report.train.text_bytes + (report.validation ? report.validation->text_bytes : 0);
+    std::cout << report.files << " file(s), " << human_bytes(report.bytes) << ", " << report.documents
+              << " document(s), " << human_count(double(tokens)) << " tokens ("
+              << fixed(double(text_bytes) / double(tokens), 2) << " bytes of text a token) in " << human_duration(lines.seconds()) << "\n";
     if (report.validation) {
       print_part(options_.output + "/train", report.train);
       print_part(options_.output + "/validation", *report.validation);

@@ -24,6 +24,12 @@ struct MeasuredText {
   std::vector<TokenCounts> counts;  // of each tokenizer
 };
 
+// The end of a long path, where similar ones differ.
+std::string end_of(const std::string& path) {
+  constexpr size_t kMost = 60;
+  return path.size() <= kMost ? printable(path) : "..." + printable(std::string_view(path).substr(path.size() - kMost));
+}
+
 double ratio(int64_t a, int64_t b) { return b > 0 ? double(a) / double(b) : 0; }
 
 class Evaluate : public Command {
@@ -40,7 +46,7 @@ class Evaluate : public Command {
     parser->footer(
         "  tokamak tokenizer evaluate --tokenizer a/tokenizer.json --tokenizer b/tokenizer.model --input texts\n\n"
         "bytes/token and chars/token: more is better. tokens/word: of words between white space (fertility).\n"
-        "parts: share of tokens that are single bytes or parts of a character. unknown: tokens without text.");
+        "parts: share of tokens that are byte pieces (<0x0A>) or parts of a character. unknown: tokens without text.");
   }
 
   int run() override {
@@ -93,7 +99,7 @@ class Evaluate : public Command {
 
   void print_table(const std::vector<MeasuredText>& files) const {
     size_t width = 9;
-    for (const std::string& path : paths_) width = std::max(width, printable(path).size());
+    for (const std::string& path : paths_) width = std::max(width, end_of(path).size());
     const bool alone = files.size() == 2;  // a file, which is the total, too
     for (const MeasuredText& file : std::span(files).first(alone ? 1 : files.size())) {
       std::cout << printable(file.name) << ": " << human_bytes(file.size.bytes) << ", "
@@ -103,7 +109,7 @@ class Evaluate : public Command {
                 << "        tokens  bytes/token  chars/token  tokens/word   parts  unknown\n";
       for (size_t i = 0; i < paths_.size(); ++i) {
         const TokenCounts& counts = file.counts[i];
-        std::cout << "  " << std::left << std::setw(static_cast<int>(width)) << printable(paths_[i]) << std::right
+        std::cout << "  " << std::left << std::setw(static_cast<int>(width)) << end_of(paths_[i]) << std::right
                   << std::setw(14) << counts.tokens << std::setw(13) << fixed(ratio(file.size.bytes, counts.tokens), 3)
                   << std::setw(13) << fixed(ratio(file.size.characters, counts.tokens), 3) << std::setw(13)
                   << fixed(ratio(counts.tokens, file.size.words), 3) << std::setw(7)

@@ -158,6 +158,7 @@ class Train : public Command {
   int run() override {
     const bool bytelevel = type_ == "bytelevel";
     refuse_options_of_other_type(bytelevel);
+    make_directories(parent_directory(output_), Kind::kConfig);  // before the work that its error would lose
     log::info("training a tokenizer of ", pieces_.vocab_size, " pieces on ", join(inputs_, ", "));
     return bytelevel ? train_bytelevel() : train_sentencepiece();
   }
