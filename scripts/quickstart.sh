@@ -86,7 +86,7 @@ renew() { # renew STEP HASH OUTPUT COMMAND...: runs the command unless OUTPUT is
 }
 
 refuse_if_trained() { # text and tokenizer belong to the model: another text is another training
-  [[ $(logged_step) -eq 0 && ! -e $kRun/checkpoints ]] ||
+  [[ $fresh == yes || $(logged_step) -eq 0 && ! -e $kRun/checkpoints ]] ||
     die 2 "$kRun holds a training on other text" "--fresh discards it and trains again"
 }
 
@@ -279,11 +279,6 @@ if [[ -z $program ]]; then
 fi
 
 mkdir -p $kRun
-if [[ $fresh == yes ]]; then
-  rm -rf $kRun/checkpoints $kRun/metrics.jsonl $kRun/tensors.jsonl $kRun/train.log $kRun/config.yaml $kRun/report.html \
-    $kRun/stamps/resumed_at
-fi
-
 announce "text, tokenizer, shards"
 if [[ -n $text ]]; then input=$text; else make_text; fi
 [[ $text_only == no ]] || exit 0
@@ -296,6 +291,10 @@ fi
 text_hash=$(content_hash "${files[@]}")
 renew tokenizer "$(echo "$kVocab $text_hash" | sha256sum)" $kRun/tokenizer.model make_tokenizer
 renew data "$(content_hash $kRun/tokenizer.model $kRun/stamps/tokenizer)" $kRun/data make_data
+if [[ $fresh == yes ]]; then # only now: a text that cannot be read costs no training
+  rm -rf $kRun/checkpoints $kRun/metrics.jsonl $kRun/tensors.jsonl $kRun/train.log $kRun/config.yaml $kRun/report.html \
+    $kRun/stamps/resumed_at
+fi
 [[ $data_only == no ]] || exit 0
 
 announce "training"

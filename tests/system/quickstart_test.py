@@ -87,6 +87,8 @@ def main():
             other.writelines(json.dumps({"text": f"another text {i}"}) + "\n" for i in range(9))
         refused = quickstart(folder, *install, "--text", "other.jsonl", expect=2)
         assert "holds a training on other text" in refused and "--fresh" in refused, refused
+        quickstart(folder, *install, "--fresh", "--text", "other.jsonl", expect=3)  # too small for a vocabulary
+        assert f"training is finished ({STEPS} steps)" in quickstart(folder, *install)
         print(f"ok: trained, interrupted, resumed at step {resumed_at:.0f}: validation loss {loss}")
     for arguments, words in ((["--ranks", "none"], "--ranks needs a number"), (["--nonsense"], "unknown argument"),
                              (["--text", "/nowhere"], "cannot read --text")):
