@@ -74,7 +74,8 @@ class Tokenize : public Command {
     const int64_t text_bytes = report.train.text_bytes + (report.validation ? report.validation->text_bytes : 0);
     std::cout << report.files << " file(s), " << human_bytes(report.bytes) << ", " << report.documents
               << " document(s), " << human_count(double(tokens)) << " tokens ("
-              << fixed(double(text_bytes) / double(tokens), 2) << " bytes of text a token) in " << human_duration(lines.seconds()) << "\n";
+              << fixed(double(text_bytes) / double(tokens), 2) << " bytes of text a token) in "
+              << human_duration(lines.seconds()) << "\n";
     if (report.validation) {
       print_part(options_.output + "/train", report.train);
       print_part(options_.output + "/validation", *report.validation);

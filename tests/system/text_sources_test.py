@@ -5,6 +5,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -46,8 +47,12 @@ def ranks(place):
     """1, 2 and 3 ranks, plain and gzip text: the losses of a run on `data tokenize`'s data sets, and the same tokens"""
     write_text(place)
     for part in ("web.jsonl", "held.jsonl.gz"):
-        tokamak("data", "tokenize", "--input", place.file(part), "--tokenizer", place.file("tokenizer.model"),
-                "--output", place.file("of_" + part))
+        said = tokamak("data", "tokenize", "--input", place.file(part), "--tokenizer", place.file("tokenizer.model"),
+                       "--output", place.file("of_" + part))
+        with (gzip.open if part.endswith(".gz") else open)(place.file(part), "rt", encoding="utf-8") as file:
+            text = sum(len(json.loads(line)["text"].encode()) for line in file)
+        tokens = int(re.search(r"(\d+) tokens, \d+ shard", said)[1])
+        assert f"({text / tokens:.2f} bytes of text a token)" in said, (text, tokens, said)
     place.train("tokens", 1, *SHORT, f"data.sources=[{{path: {place.file('of_web.jsonl')}}}]",
                 f"data.validation=[{{path: {place.file('of_held.jsonl.gz')}}}]")
     expected = place.records("tokens")

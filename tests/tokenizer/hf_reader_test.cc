@@ -161,6 +161,8 @@ TEST_CASE("a file that is no tokenizer is refused by name") {
     write(dir, "some.json", text);
     CHECK_THROWS_WITH(load_tokenizer(dir.file("some.json")), Contains(dir.file("some.json")));
   }
+  write(dir, "some.json", "no JSON");
+  CHECK_THROWS_WITH(load_tokenizer(dir.file("some.json")), Contains("some.json is not JSON: it begins with no {"));
   CHECK_THROWS_WITH(load_tokenizer(dir.file("")), Contains("holds no tokenizer.json"));
 }
 

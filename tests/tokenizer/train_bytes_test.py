@@ -32,7 +32,7 @@ def train(directory, files, *options, threads=2, fails=False):
             for document in documents:
                 out.write(json.dumps({"text": document}) + "\n")
         inputs.append(os.path.join(directory, name))
-    output = os.path.join(directory, "tokenizer.json")
+    output = os.path.join(directory, "made", "tokenizer.json")
     done = subprocess.run([TOKAMAK, "tokenizer", "train", "--type", "bytelevel", "--input", *inputs, "--output", output,
                            *options], env=dict(os.environ, OMP_NUM_THREADS=str(threads)), text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -126,7 +126,7 @@ def real_texts():
             merges = expect_equal(ours, documents, size, name, min_frequency=0)
             assert len(ours["model"]["vocab"]) == size and list(ours["model"]["vocab"])[:3] == ["<|endoftext|>", "<|a|>", "<|b|>"]
             print(f"  {name} {' '.join(digits)}: {len(merges)} merges of {sum(map(len, documents))} characters equal")
-            tokenizer = tokenizers.Tokenizer.from_file(os.path.join(place, "tokenizer.json"))
+            tokenizer = tokenizers.Tokenizer.from_file(os.path.join(place, "made", "tokenizer.json"))
             text = documents[0][:3000] + documents[-1] + " 12345 1 22\n\n  x<|a|>"
             assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
 
@@ -154,7 +154,7 @@ def out_of_core():
             ours, printed = train(place, {"text.jsonl": documents}, "--pattern", "llama3", "--vocab-size", "900",
                                   "--memory", memory, threads=threads)
             assert ("files of counts" in printed) == (memory == "8Mi"), printed
-            assert sorted(os.listdir(place)) == ["text.jsonl", "tokenizer.json", "tokenizer_config.json"]
+            assert sorted(os.listdir(place + "/made")) == ["tokenizer.json", "tokenizer_config.json"]
             files.append(ours)
         assert files[0] == files[1] == files[2] == files[3]
         print("  " + printed.strip().splitlines()[-1].split(": ", 1)[1])
@@ -181,7 +181,7 @@ def evaluation():
             folder = os.path.join(place, pattern)
             os.mkdir(folder)
             train(folder, files, "--pattern", pattern, "--vocab-size", str(size))
-            paths.append(folder + "/tokenizer.json")
+            paths.append(folder + "/made/tokenizer.json")
         inputs = [os.path.join(place, "gpt2", name) for name in files]
         command = [TOKAMAK, "tokenizer", "evaluate", *(word for path in paths for word in ("--tokenizer", path)), "--input", *inputs]
         found = json.loads(subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout)

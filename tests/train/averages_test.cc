@@ -275,4 +275,5 @@ TEST_CASE("averages are 4 bytes a weight of host memory, and as many of each che
   CHECK(planned_bytes_of(config, "average/") == 2 * planned_bytes_of(config, "parameters/master"));
   CHECK(planned_bytes_of(config, "snapshot/average/ema") == planned_bytes_of(config, "parameters/master"));
   CHECK(planned_bytes_of(without_averages(config), "average/") == 0);
+  CHECK(planned_bytes_of(config, "average/", PlanFor::kBenchmark) == 0);
 }

@@ -114,10 +114,10 @@ SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& op
   return SharedError(Kind::kBug, "");
 }
 
-int64_t planned_bytes_of(const RunConfig& config, const std::string& name) {
+int64_t planned_bytes_of(const RunConfig& config, const std::string& name, PlanFor use) {
   const auto comm = make_single_comm();
   Backend backend = toy_backend();
-  const PlannedRun run = plan_run(config, make_global_batch(config, 1), *comm, backend, PlanFor::kTraining, INT64_MAX);
+  const PlannedRun run = plan_run(config, make_global_batch(config, 1), *comm, backend, use, INT64_MAX);
   int64_t bytes = 0;
   for (const MemoryPlan::Entry& entry : run.engine->plan().entries()) {
     if (starts_with(entry.name, name)) bytes += entry.bytes();

@@ -61,7 +61,7 @@ struct ToyRunOptions {
 RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
 
 // Bytes that a run on one rank plans for memory whose names begin with `name`.
-int64_t planned_bytes_of(const RunConfig& config, const std::string& name);
+int64_t planned_bytes_of(const RunConfig& config, const std::string& name, PlanFor use = PlanFor::kTraining);
 
 // The SharedError that ends a run.
 SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
