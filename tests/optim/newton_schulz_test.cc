@@ -175,7 +175,7 @@ struct Svd {
 TEST_CASE("Newton-Schulz equals the same polynomials in float64, for square, wide and tall matrices") {
   for (const NewtonSchulzCoefficients coefficients : {kJordan, kPolarExpress}) {
     for (const auto& [rows, columns] :
-         {std::pair<int64_t, int64_t>{64, 64}, {128, 512}, {512, 128}, {31, 47}, {1, 64}, {64, 1}}) {
+         {std::pair<int64_t, int64_t>{64, 64}, {64, 256}, {256, 64}, {31, 47}, {1, 64}, {64, 1}}) {
       for (const double condition : {1.0, 100.0}) {
         for (const DType dtype : {DType::kF32, DType::kBF16}) {
           INFO("(" << rows << ", " << columns << ") " << name_of(dtype) << ", condition " << condition << ", a "

@@ -110,7 +110,8 @@ ToyState without_averages(ToyState state) {
 
 }  // namespace
 
-TEST_CASE("averages are those of the run's own weights, on any ranks and stage, and change no bit of the run") {
+TEST_CASE("averages are those of the run's own weights, on any ranks and stage, and change no bit of the run",
+          "[large]") {
   const ToyPlace place;
   train(1, config_of(place, "reference"));
   const Weights reference = of_kind(saved_state(place.checkpoint("reference", kSteps)), "average/ema");
