@@ -139,7 +139,7 @@ def special_pieces():
                         "a", "--eos-token", "", "--bos-token", "<s>")
         expect_equal(ours, words, 300, "special pieces", min_frequency=2)
         assert ours["model"]["vocab"]["ab"] == 1 and [merge for merge in ours["model"]["merges"] if merge == "a b"]
-        config = json.load(open(os.path.join(place, "tokenizer_config.json")))
+        config = json.load(open(os.path.join(place, "made", "tokenizer_config.json")))
         assert config["bos_token"] == "<s>" and "eos_token" not in config, config
 
 
