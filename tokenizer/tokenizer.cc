@@ -68,6 +68,15 @@ std::unique_ptr<Tokenizer> load_file(const std::string& path, const std::string&
   return load_sentencepiece(path);
 }
 
+// 0 if it cannot be read.
+int64_t tokens_of(const std::string& path) {
+  try {
+    return load_tokenizer(path)->vocab_size();
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 }  // namespace
 
 void Tokenizer::expect_in_vocabulary(int32_t id) const {
@@ -95,10 +104,11 @@ void Tokenizer::set_eos(std::string_view piece) {
 }
 
 std::string find_tokenizer(const std::string& directory) {
-  for (const char* name : {"tokenizer.json", run_files::kTokenizer, "tekken.json"}) {
-    const std::string path = run_files::at(directory, name);
-    if (exists(path)) return path;
-  }
+  const std::string json = run_files::at(directory, "tokenizer.json"),
+                    model = run_files::at(directory, run_files::kTokenizer);
+  if (exists(model)) return exists(json) && tokens_of(json) > tokens_of(model) ? json : model;
+  if (exists(json)) return json;
+  if (const std::string tekken = run_files::at(directory, "tekken.json"); exists(tekken)) return tekken;
   if (!is_directory(directory)) return "";
   for (const std::string& name : list_directory(directory, Kind::kData)) {
     if (!preset_of_name(name).empty()) return directory + "/" + name;

@@ -35,6 +35,7 @@ SIZES = {
     "64 wide": "{hidden_size: 64, intermediate_size: 172, num_hidden_layers: 2, num_attention_heads: 2, head_dim: 32, ",
 }
 TAIL = "vocab_size: 4096, max_position_embeddings: LENGTH, tie_word_embeddings: false}"
+SHARES = [13, 20, 30, 45, 60, 80]  # per cent of AdamW's steps, after which runs by Muon end
 WSD = "lr_scheduler={warmup: 5%, decay_type: wsd, decay_ratio: 0.2, min_lr_factor: 0.1}"
 
 
@@ -116,6 +117,17 @@ def steps_to(loss, ends):
     return None
 
 
+def bracket(lengths, loss, end_of):
+    """Two neighbours of the lengths, the first of which ends above the loss and the second not, if there are such."""
+    at, ends = 2, {}
+    while True:
+        ends[at] = end_of(lengths[at])
+        other = at + 1 if ends[at] > loss else at - 1
+        if other in ends or not 0 <= other < len(lengths):
+            return lengths[max(0, min(at, other)):][:2]
+        at = other
+
+
 def optimizers(sweeps, size, steps):
     config, best, rows = sweeps.config(size, steps), {}, []
     for name in ("adamw", "muon"):
@@ -129,9 +141,16 @@ def optimizers(sweeps, size, steps):
         of_rate = [row for row in sweeps.run(f"{name}-{size}-{steps}", config, "optimizer.name=" + name, f"optimizer.lr={rate:g}",
                                              seeds=sweeps.seeds) if rate_of(row) == rate]
         ends[name] = {row["seed"]: row["loss"] for row in of_rate}
-    lengths = [steps * 6 // 10, steps * 8 // 10]
-    shorter = sweeps.run(f"muon-{size}-{steps}-shorter", config, "optimizer.name=muon", f"optimizer.lr={best['muon']:g}",
-                         "training.max_steps=" + ",".join(map(str, lengths)), seeds=sweeps.seeds)
+    first = sweeps.seeds[0]
+
+    def of_lengths(lengths, seeds):
+        return sweeps.run(f"muon-{size}-{steps}-shorter", config, "optimizer.name=muon", f"optimizer.lr={best['muon']:g}",
+                          "training.max_steps=" + ",".join(map(str, lengths)), seeds=seeds)
+
+    lengths = bracket([steps * share // 100 for share in SHARES], ends["adamw"][first],
+                      lambda length: next(row["loss"] for row in of_lengths([length], [first])
+                                          if row["steps"] == length and row["seed"] == first))
+    shorter = of_lengths(lengths, sweeps.seeds)
     ratios = []
     for seed in sweeps.seeds:
         of_length = {row["steps"]: row["loss"] for row in shorter if row["seed"] == seed} | {steps: ends["muon"][seed]}
@@ -141,7 +160,7 @@ def optimizers(sweeps, size, steps):
           [[name, f"{rate:g}", mean_text(list(ends[name].values()))] for name, rate in best.items()])
     by_length = {n: [row["loss"] for row in shorter if row["steps"] == n] for n in lengths}
     table(["Muon's steps", "loss"], [[n, mean_text(losses)] for n, losses in by_length.items()])
-    print("Muon reaches AdamW's final loss with " + mean_text(ratios, 2) + " times fewer tokens.\n")
+    print("AdamW's final loss takes Muon " + mean_text(ratios, 2) + " times fewer tokens, by runs that end there.\n")
     return best
 
 

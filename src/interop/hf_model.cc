@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/listed.h"
 #include "base/printable.h"
-#include "base/run_files.h"
 #include "formats/flat_slice.h"
 #include "formats/json.h"
 #include "interop/weight_stream.h"
@@ -132,10 +131,7 @@ ReadParam HfModel::weights() const {
   return [this](const std::string& name, int64_t first, std::span<float> out) { files_.read(name, first, out); };
 }
 
-std::string HfModel::tokenizer_path() const {
-  const std::string path = run_files::at(directory_, run_files::kTokenizer);
-  return exists(path) ? path : find_tokenizer(directory_);
-}
+std::string HfModel::tokenizer_path() const { return find_tokenizer(directory_); }
 
 bool HfModel::adds_bos() const {
   const std::string path = directory_ + "/tokenizer_config.json";

@@ -29,7 +29,7 @@ class HfModel {
   const std::vector<std::string>& left_out() const { return left_out_; }
   // The common dtype of all weights, or else the widest one.
   WeightType type() const { return type_; }
-  std::string tokenizer_path() const;  // of tokenizer.model, or else of tokenizer.json; "" if there is none
+  std::string tokenizer_path() const;  // "" if there is none
   // Whether its tokenizer begins each text with the BOS token: add_bos_token of tokenizer_config.json. Without that
   // key, LlamaTokenizer does, and a tokenizer.json says it itself.
   bool adds_bos() const;

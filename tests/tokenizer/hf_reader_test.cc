@@ -7,6 +7,7 @@
 #include "support/temp_dir.h"
 #include "tokenizer/hf/json_cursor.h"
 #include "tokenizer/hf/tiktoken_file.h"
+#include "tokenizer/model_builder.h"
 #include "tokenizer/tokenizer.h"
 
 using namespace tokamak;
@@ -153,6 +154,27 @@ TEST_CASE("a small tekken.json does not ask for gigabytes of control tokens") {
   put("default_vocab_size", 277, 16'000'257);
   write(dir, "tekken.json", text);
   CHECK_THROWS_WITH(load_tokenizer(dir.file("tekken.json")), Contains("default_num_special_tokens"));
+}
+
+TEST_CASE(
+    "of tokenizer.model and tokenizer.json in a directory the one with more tokens is taken, else tokenizer.model") {
+  const TempDir dir;
+  ModelBuilder pieces;
+  while (pieces.pieces.size() < 257) pieces.add(str("piece", pieces.pieces.size()), -10);
+  pieces.write(dir.file("tokenizer.model"));
+  const auto found = [&] { return find_tokenizer(dir.path()).substr(dir.path().size() + 1); };
+  CHECK(found() == "tokenizer.model");
+  write(dir, "tokenizer.json", byte_level_json({"ab"}, {"a b"}, "[]"));
+  REQUIRE(load_tokenizer(dir.file("tokenizer.json"))->vocab_size() == 257);
+  CHECK(found() == "tokenizer.model");
+  write(dir, "tokenizer.json", byte_level_json({"ab"}, {"a b"}, kTokens));
+  CHECK(found() == "tokenizer.json");
+  CHECK(load_tokenizer(dir.path())->vocab_size() == 259);
+  write(dir, "tokenizer.json", "{}");  // of a kind that cannot be read
+  CHECK(found() == "tokenizer.model");
+  write(dir, "tokenizer.json", byte_level_json({"ab"}, {"a b"}, "[]"));
+  write(dir, "tokenizer.model", "no model");
+  CHECK(found() == "tokenizer.json");
 }
 
 TEST_CASE("a file that is no tokenizer is refused by name") {
