@@ -90,8 +90,8 @@ struct TokenizerChoices {
 // in a directory. Error(kData) if the file is damaged, or of a kind that we do not reproduce exactly.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path, const TokenizerChoices& choices = {});
 
-// The tokenizer's file in a directory, by the names that copy_files() writes; "" if there is none. A tokenizer.json beside
-// a tokenizer.model is often made from it, so it is taken only if it has more tokens.
+// The tokenizer's file in a directory, by the names that copy_files() writes; "" if there is none. A tokenizer.json
+// beside a tokenizer.model is often made from it, so it is taken only if it has more tokens.
 std::string find_tokenizer(const std::string& directory);
 // The names of that file and of what lies beside it and belongs to it.
 std::vector<std::string> tokenizer_files(const std::string& path);
