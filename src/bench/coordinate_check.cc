@@ -110,7 +110,7 @@ RunConfig small_config(const RunConfig& config, int64_t base_width, int64_t widt
     model.mup = {.base_hidden_size = base_width,
                  .base_intermediate_size = inner(base_width),
                  .base_num_attention_heads = base_width / kHeadDim,
-                 .base_num_hidden_layers = scales_depth(config.model) ? kBaseDepth : 0,
+                 .base_num_hidden_layers = kBaseDepth,
                  .depth_alpha = model.mup.depth_alpha};
   }
   keep_matching_patterns(small.optimizer.groups, make_param_table(model));

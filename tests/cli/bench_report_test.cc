@@ -52,3 +52,11 @@ TEST_CASE("decoding that reads weights faster than memory is told to be of a cac
   times.decode_seconds = 55e-6;
   CHECK_THAT(printed(), Contains("= 182 %") && !Contains("cache"));
 }
+
+TEST_CASE("a coordinate check without depths says why") {
+  CoordinateCheck check;
+  check.by_width = {{"logits", std::vector<double>(11)}};
+  std::ostringstream out;
+  cli::print(out, check);
+  CHECK_THAT(out.str(), Contains("not checked: model.mup.base_num_hidden_layers is 0"));
+}

@@ -3,6 +3,7 @@ TOKAMAK_LONG=1 trains on more."""
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -178,11 +179,11 @@ def evaluation():
     with tempfile.TemporaryDirectory() as place:
         paths = []
         for pattern, size in [("llama3", 700), ("gpt2", 300)]:
-            folder = os.path.join(place, pattern)
-            os.mkdir(folder)
+            folder = os.path.join(place, "x" * 60, pattern)  # the table shows the ends of long paths
+            os.makedirs(folder)
             train(folder, files, "--pattern", pattern, "--vocab-size", str(size))
             paths.append(folder + "/made/tokenizer.json")
-        inputs = [os.path.join(place, "gpt2", name) for name in files]
+        inputs = [os.path.join(place, "x" * 60, "gpt2", name) for name in files]
         command = [TOKAMAK, "tokenizer", "evaluate", *(word for path in paths for word in ("--tokenizer", path)), "--input", *inputs]
         found = json.loads(subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout)
         table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -203,6 +204,7 @@ def evaluation():
                 sums[i] += len(ids)
         assert found["files"][1]["tokenizers"][1]["part_tokens"] > 100
         assert [ours["tokens"] for ours in found["total"]["tokenizers"]] == sums and str(sums[0]) in table
+        assert all(re.search(rf"^  \.\.\.x+/{pattern}/made/tokenizer.json ", table, re.M) for pattern in ("llama3", "gpt2")), table
         print("  " + "\n  ".join(table.splitlines()[-4:]).replace(place, ""))
 
 

@@ -104,6 +104,16 @@ TEST_CASE("gradients computed twice and verified state raise no alarm and leave 
   }
 }
 
+TEST_CASE("averages are not verified: to read them costs the host's link") {
+  const ToyPlace place;
+  RunConfig config = checked(place.config("run", 2));
+  config.averages = {{.name = "ema", .half_life = TrainingLength::tokens(600), .every = 1, .start = {}}};
+  const ToyRunOptions options = after_step_3(config, [](Engine& engine) { flip(engine.averages().state()[0].tensor); });
+  CHECK(train(2, config, options) == RunEnd::kDone);
+  const auto all = events(place.run("run"));
+  CHECK(std::count(all.begin(), all.end(), "corruption") == 0);
+}
+
 TEST_CASE(
     "a bit that flips while gradients are computed is named with its rank and units, and the step computed again") {
   const ToyPlace place;
