@@ -47,10 +47,10 @@ class Sweeps:
         self.seeds = [int(seed) for seed in options.seeds.split(",")]
         self.out.mkdir(parents=True, exist_ok=True)
 
-    def config(self, size, steps, length=256, batch=4096):
+    def config(self, size, steps, length=256):
         path = self.out / f"{size.replace(' ', '-')}-{steps}-{length}.yaml"
         path.write_text(f"run: {{name: recipe, output_dir: {self.out}/recipe}}\nmodel: {SIZES[size]}{TAIL}\n" + COMMON +
-                        f"training: {{max_steps: {steps}, global_batch_tokens: {batch}, validation_interval: 50, "
+                        f"training: {{max_steps: {steps}, global_batch_tokens: 4096, validation_interval: 50, "
                         "validation_sequences: 10000}\n", encoding="utf-8")
         text = path.read_text(encoding="utf-8").replace("DATA", str(Path(self.options.data).resolve()))
         path.write_text(text.replace("LENGTH", str(length)).replace("data:\n", f"data:\n  sequence_length: {length}\n"),
@@ -206,10 +206,10 @@ def mup(sweeps, size, steps, _):
 
 def context(sweeps, size, steps, best):
     short, long = steps * 3 // 4, steps - steps * 3 // 4
-    config = sweeps.config(size, steps, length=512, batch=8192)
+    config = sweeps.config(size, 0, length=512)  # the stages say how long
     keys = ("optimizer.name=muon", f"optimizer.lr={best['muon']:g}", "model.max_position_embeddings=2048")
     scaling = "rope_scaling: {rope_type: yarn, factor: 4, original_max_position_embeddings: 512}"
-    kinds = {"512": (), "512, then 2048": (
+    kinds = {"512": (f"stages=[{{name: short, steps: {steps}}}]",), "512, then 2048": (
         f"stages=[{{name: short, steps: {short}}}, {{name: long, steps: {long}, sequence_length: 2048, {scaling}}}]",)}
     losses = {}
     for kind, stages in kinds.items():
