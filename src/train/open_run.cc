@@ -77,7 +77,7 @@ void OpenRun::find_start() {
   point_.checkpoint = checkpointer.resume();
   if (!point_.checkpoint) return;
   restore();
-  if (point_.state.step < row().last_step() || is_last_row()) return;
+  if (point_.state.step < row().last_step() || is_last_row() || point_.state.owes_evaluation) return;
   open_row(row_ + 1);
   point_.state.next_sample = 0;
 }
@@ -113,6 +113,7 @@ void OpenRun::next_row() {
   point_ = {.state = {}, .checkpoint = checkpointer.read_committed(), .is_border = true};
   point_.state = point_.checkpoint->manifest().point.state;
   point_.state.next_sample = 0;
+  point_.state.owes_evaluation = false;  // the row before has made it
 }
 
 }  // namespace tokamak

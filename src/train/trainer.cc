@@ -56,7 +56,7 @@ RunEnd Trainer::train(bool was_done) {
                                                            : str("training.max_tokens above ", state_.tokens);
     log::info("nothing to train: the run is done at step ", state_.step, "; ", limit, " trains on");
   }
-  if (std::exchange(state_.owes_evaluation, false) && !row_is_done()) evaluate_if_due();
+  if (std::exchange(state_.owes_evaluation, false) && !was_done) evaluate_if_due();
   while (!row_is_done()) {
     if (should_stop()) {
       open_.checkpointer.stop_reading();
@@ -65,12 +65,11 @@ RunEnd Trainer::train(bool was_done) {
     }
     step();
     checkpoints_.take_snapshot_memory();
-    if (row_is_done()) break;
     evaluate_if_due();
-    save_if_due();
+    if (!row_is_done()) save_if_due();
   }
   save_last();
-  if (!was_done && !evaluate_if_due() && should_stop()) return RunEnd::kStopped;
+  if (state_.owes_evaluation) return RunEnd::kStopped;
   open_.most_planned = std::max(open_.most_planned, run_.planned_device_bytes());
   report_memory(open_.most_planned, *engine().backend().device);
   if (open_.is_last_row()) return RunEnd::kDone;
@@ -164,20 +163,17 @@ void Trainer::stop_between() {
   if (stop_reason() != 0) throw StopRequested();
 }
 
-bool Trainer::evaluate_if_due() {
+void Trainer::evaluate_if_due() {
   try {
     if (due(config().training.validation_interval)) validate();
     if (due(config().training.evals_interval)) take_evals();
     if (due(config().training.samples.interval)) take_samples();
-    return true;
   } catch (const StopRequested&) {
-    const bool is_over = row_is_done() && !open_.is_last_row();  // the next start begins with the next stage
     if (comm_.rank() == 0) {
-      log::warning("the validation, evaluation or samples of step ", state_.step, " are cut short by a stop",
-                   is_over ? "" : "; the next start makes them again");
+      log::warning("the validation, evaluation or samples of step ", state_.step,
+                   " are cut short by a stop; the next start makes them again");
     }
     state_.owes_evaluation = true;
-    return false;
   }
 }
 

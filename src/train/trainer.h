@@ -56,7 +56,7 @@ class Trainer {
   void report_statistics(int64_t step);
   void report_stragglers();
 
-  bool evaluate_if_due();  // false if a stop has cut it short
+  void evaluate_if_due();  // state_ says if a stop has cut it short
   void validate();
   void take_evals();
   void take_samples();

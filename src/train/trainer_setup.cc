@@ -157,7 +157,8 @@ RunState Trainer::load() {
 }
 
 void Trainer::go_to(const RunState& state) {
-  const StageRow& row = *open_.table.at(state.step + 1).stage;
+  // The next step's, but for a start that only makes an evaluation which is owed at the end of a row.
+  const StageRow& row = *open_.table.at(std::min(state.step + 1, open_.row().last_step())).stage;
   const BatchShape& planned = run_.planned.shape;
   TOKAMAK_CHECK(row.sequences() == planned.sequences_per_step && row.options.sequence_length == planned.length,
                 "memory is planned for ", planned.sequences_per_step, " sequences of ", planned.length, ", not ",

@@ -1,7 +1,9 @@
 // Runs of several stages: each trains as a run of its own would, a border changes no bit that a resume would not, and a
 // resume continues any of them.
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <random>
+#include <utility>
 
 #include "train/run_data.h"
 #include "train/toy_training.h"
@@ -152,6 +154,43 @@ TEST_CASE("a run that stops at a border does not open the next stage") {
   CHECK(train(1, config, {.stop_at_step = 3}) == RunEnd::kStopped);
   CHECK(last_event(place.run("border"), "stage").event->detail == "short");
   CHECK(train(1, config) == RunEnd::kDone);
+}
+
+TEST_CASE("what a stop cuts at a border is made by the next start, before the next stage, by this one's config") {
+  const ToyPlace place;
+  const auto config_of = [&](const std::string& name) {
+    RunConfig config = staged_config(place, name, 1, "adamw");
+    config.training.evals = {{}};
+    config.training.evals_interval = config.training.validation_interval = 3;
+    return config;
+  };
+  bool stops = false;
+  int begun = 0;
+  ToyRunOptions options;
+  options.evals = [&](Engine&, const std::function<void()>& between) {
+    ++begun;
+    if (stops) std::raise(SIGTERM);
+    between();
+    return std::vector<NamedValue>{{"done", 1}};
+  };
+  REQUIRE(train(1, config_of("straight"), options) == RunEnd::kDone);
+  REQUIRE(std::exchange(begun, 0) == 4);  // after steps 3, 6, 7, 9
+  stops = true;
+  CHECK(train(1, config_of("cut"), options) == RunEnd::kStopped);
+  CHECK(steps_of(place, "cut") == std::vector<int64_t>{3});
+  stops = false;
+  options.stop_at_step = 6;
+  CHECK(train(1, config_of("cut"), options) == RunEnd::kStopped);
+  options.stop_at_step = 0;
+  stops = true;
+  CHECK(train(1, config_of("cut"), options) == RunEnd::kStopped);
+  CHECK(steps_of(place, "cut").back() == 7);
+  stops = false;
+  CHECK(train(1, config_of("cut"), options) == RunEnd::kDone);
+  CHECK(begun == 4 + 2);
+  CHECK(records(place.run("cut"), "evals/done") == records(place.run("straight"), "evals/done"));
+  CHECK(records(place.run("cut"), "validation/loss") == records(place.run("straight"), "validation/loss"));
+  CHECK(saved_state(place.checkpoint("cut", kSteps)) == saved_state(place.checkpoint("straight", kSteps)));
 }
 
 TEST_CASE("stages to come may change, and the end of the present one; what was trained may not") {
