@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares predictions of `tokamak plan` for this machine with runs on it: two models, one and two ranks, three
+"""Compares predictions of `tokamak plan` for this machine with runs on it: two models, one and two ranks, four
 settings each. Each round measures the machine (bench calibrate), predicts from that, and trains. The step time is the
 median of a run's steps without the first.
 
@@ -26,6 +26,7 @@ SETTINGS = {
     "stage 3": ["training.micro_batch_size=4"],
     "stage 3, recompute, micro-batch 2": ["activation_checkpoint.mode=full", "training.micro_batch_size=2"],
     "stage 1": ["parallelism.zero_stage=1", "training.micro_batch_size=4"],
+    "stage 3, Muon": ["optimizer.name=muon", "training.micro_batch_size=4"],
 }
 
 
