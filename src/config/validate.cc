@@ -85,8 +85,8 @@ void check_evals(const TrainingOptions& training, FieldChecks& checks) {
     const std::string item = str("training.evals[", i, "]");
     checks.given(!eval.path.empty(), item + ".path", "the file of its questions or texts");
     checks.at_least(item + ".limit", eval.limit, 0);
-    checks.require(!eval.by_position || eval.task == EvalKind::kShards, item + ".by_position", print_bool(eval.by_position),
-                   "is for the task shards", "leave it out");
+    checks.require(!eval.by_position || eval.task == EvalKind::kShards, item + ".by_position",
+                   print_bool(eval.by_position), "is for the task shards", "leave it out");
     checks.require(is_word(eval.display_name()), item + ".name", eval.display_name(),
                    "must be a word of letters, digits, _, -, . and /, of 64 characters at most",
                    "for example arc_easy");
