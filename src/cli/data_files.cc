@@ -194,6 +194,7 @@ class InspectData : public Command {
 
   // Prints the window's documents, each after a line with its position.
   void print_sample(const SourceOptions& first) const {
+    if (sequence_length_ < 1) fail(Kind::kConfig, "--sequence-length 0: a window has at least 1 token");
     const std::string& directory = first.path;
     const Manifest manifest = read_source_manifest(first);
     DataOptions options;

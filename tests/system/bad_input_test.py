@@ -70,6 +70,7 @@ def wrong_words(place):
                             (["plan", place.config("words"), "--ranks", "none"], "tokamak plan: --ranks has no value 'none'\n  hint: it is a positive number: ranks of"),
                             (["train", place.config("words"), "--stop-at-step", "x"], "tokamak train: Could not convert: --stop-at-step = x\n  hint: --stop-at-step: save"),
                             (["tokenizer", "inspect"], "--model is required\n  hint: --model: tokenizer model"),
+                            (["data", "inspect", place.data + "/train", "--sample", "0", "--sequence-length", "0"], "--sequence-length 0: a window has at least 1 token"),
                             (["data", "verify", "a", "b"], "tokamak data verify has no use for 'b'\n  hint: without an option's name it takes DIR"),
                             (["train", place.config("words"), "--stop-at-stp=3"], "'--stop-at-stp'\n  hint: did you mean '--stop-at-step'?")):
         done = call([os.environ["TOKAMAK"], *arguments])
