@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures what docs/recipes.md recommends, on the quickstart's text: small models, several seeds, one table each.
 
-  optimizers  AdamW and Muon, each at its own best learning rate, and the steps after which Muon has AdamW's final loss
+  rates       AdamW and Muon, each at its own best learning rate
+  optimizers  the same, and the steps of runs by Muon that end at AdamW's final loss
   schedules   WSD and cosine for the same tokens; an exponential average of the weights before and after the decay
   mup         the best learning rate at three widths, with muP and without
   context     a context of 512, and of 512 then 2048 by RoPE scaling: the loss by position
@@ -128,7 +129,8 @@ def bracket(lengths, loss, end_of):
         at = other
 
 
-def optimizers(sweeps, size, steps):
+def rates_of_optimizers(sweeps, size, steps):
+    """Prints the losses of each. Returns the best rates, and the last losses {optimizer: {seed: loss}}."""
     config, best, rows = sweeps.config(size, steps), {}, []
     for name in ("adamw", "muon"):
         grid = "optimizer.name=" + name
@@ -136,12 +138,23 @@ def optimizers(sweeps, size, steps):
         rows += [[name, f"{rate:g}", f"{losses[rate]:.4f}"] for rate in sorted(losses)]
     print(f"{size}, {steps} steps, seed {sweeps.seeds[0]}:\n")
     table(["optimizer", "lr", "loss"], rows)
-    ends = {}
-    for name, rate in best.items():
-        of_rate = [row for row in sweeps.run(f"{name}-{size}-{steps}", config, "optimizer.name=" + name, f"optimizer.lr={rate:g}",
-                                             seeds=sweeps.seeds) if rate_of(row) == rate]
-        ends[name] = {row["seed"]: row["loss"] for row in of_rate}
-    first = sweeps.seeds[0]
+    runs = {name: [row for row in sweeps.run(f"{name}-{size}-{steps}", config, "optimizer.name=" + name,
+                                             f"optimizer.lr={rate:g}", seeds=sweeps.seeds) if rate_of(row) == rate]
+            for name, rate in best.items()}
+    ends = {name: {row["seed"]: row["loss"] for row in of_rate} for name, of_rate in runs.items()}
+    print(f"{size}, {steps} steps, {len(sweeps.seeds)} seeds, each at its best rate:\n")
+    table(["optimizer", "lr", "loss"],
+          [[name, f"{rate:g}", mean_text(list(ends[name].values()))] for name, rate in best.items()])
+    passed = {row["seed"]: min(step for step, loss in sweeps.losses(f"muon-{size}-{steps}", row).items()
+                               if loss <= ends["adamw"][row["seed"]]) for row in runs["muon"]}
+    print("Runs by Muon, validated every 50 steps, are first below AdamW's last loss of their seed at steps " +
+          ", ".join(str(passed[seed]) for seed in sweeps.seeds) + ".\n", flush=True)
+    return best, ends
+
+
+def optimizers(sweeps, size, steps):
+    best, ends = rates_of_optimizers(sweeps, size, steps)
+    config, first = sweeps.config(size, steps), sweeps.seeds[0]
 
     def of_lengths(lengths, seeds):
         return sweeps.run(f"muon-{size}-{steps}-shorter", config, "optimizer.name=muon", f"optimizer.lr={best['muon']:g}",
@@ -155,9 +168,6 @@ def optimizers(sweeps, size, steps):
     for seed in sweeps.seeds:
         of_length = {row["steps"]: row["loss"] for row in shorter if row["seed"] == seed} | {steps: ends["muon"][seed]}
         ratios.append(steps / (steps_to(ends["adamw"][seed], of_length) or math.nan))
-    print(f"{size}, {len(sweeps.seeds)} seeds, each at its best rate:\n")
-    table(["optimizer", "lr", "loss"],
-          [[name, f"{rate:g}", mean_text(list(ends[name].values()))] for name, rate in best.items()])
     by_length = {n: [row["loss"] for row in shorter if row["steps"] == n] for n in lengths}
     table(["Muon's steps", "loss"], [[n, mean_text(losses)] for n, losses in by_length.items()])
     print("AdamW's final loss takes Muon " + mean_text(ratios, 2) + " times fewer tokens, by runs that end there.\n")
@@ -234,14 +244,18 @@ def main():
                                ("--parallel", "2", "runs at once"), ("--size", "10M", "of optimizers and schedules"),
                                ("--steps", "400", "of optimizers and schedules"))
     experiments = {"schedules": schedules, "mup": mup, "context": context}
-    parser.add_argument("experiments", nargs="+", choices=["optimizers", *experiments])
+    parser.add_argument("experiments", nargs="+", choices=["rates", "optimizers", *experiments])
     options = parser.parse_args()
     sweeps, size, steps = Sweeps(options), options.size, int(options.steps)
-    best = optimizers(sweeps, size, steps) if set(options.experiments) - {"mup"} else {}
+    best = {}
+    if set(options.experiments) == {"rates"}:
+        rates_of_optimizers(sweeps, size, steps)
+    elif set(options.experiments) - {"mup"}:
+        best = optimizers(sweeps, size, steps)
     for name in options.experiments:
         if name == "mup":
             mup(sweeps, "64 wide", 300, best)
-        elif name != "optimizers":
+        elif name in experiments:
             experiments[name](sweeps, size, steps, best)
 
 
