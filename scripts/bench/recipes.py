@@ -145,8 +145,8 @@ def rates_of_optimizers(sweeps, size, steps):
     print(f"{size}, {steps} steps, {len(sweeps.seeds)} seeds, each at its best rate:\n")
     table(["optimizer", "lr", "loss"],
           [[name, f"{rate:g}", mean_text(list(ends[name].values()))] for name, rate in best.items()])
-    passed = {row["seed"]: min(step for step, loss in sweeps.losses(f"muon-{size}-{steps}", row).items()
-                               if loss <= ends["adamw"][row["seed"]]) for row in runs["muon"]}
+    passed = {row["seed"]: min((step for step, loss in sweeps.losses(f"muon-{size}-{steps}", row).items()
+                                if loss <= ends["adamw"][row["seed"]]), default="none") for row in runs["muon"]}
     print("Runs by Muon, validated every 50 steps, are first below AdamW's last loss of their seed at steps " +
           ", ".join(str(passed[seed]) for seed in sweeps.seeds) + ".\n", flush=True)
     return best, ends
@@ -248,10 +248,10 @@ def main():
     options = parser.parse_args()
     sweeps, size, steps = Sweeps(options), options.size, int(options.steps)
     best = {}
-    if set(options.experiments) == {"rates"}:
-        rates_of_optimizers(sweeps, size, steps)
-    elif set(options.experiments) - {"mup"}:
+    if set(options.experiments) - {"rates", "mup"}:
         best = optimizers(sweeps, size, steps)
+    elif "rates" in options.experiments:
+        rates_of_optimizers(sweeps, size, steps)
     for name in options.experiments:
         if name == "mup":
             mup(sweeps, "64 wide", 300, best)
