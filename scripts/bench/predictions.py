@@ -4,15 +4,17 @@ settings each. Each round measures the machine (bench calibrate), predicts from 
 median of a run's steps without the first.
 
   scripts/bench/predictions.py [--rounds 3] [--steps 8]
+  scripts/bench/predictions.py --models 125M --ranks 2 --settings "stage 3(, Muon)?" --tokens 65536 --rounds 1 --steps 1
 """
 import os
+import re
 import shutil
 import statistics
 
 import measure
 
 COMMON = ["data.sequence_length=256", "model.max_position_embeddings=256", "precision.compute=bf16", "data.validation=[]",
-          "training.validation_interval=0", "training.global_batch_tokens=2048", "lr_scheduler.warmup=2"]
+          "training.validation_interval=0", "lr_scheduler.warmup=2"]
 
 
 def model(hidden, intermediate, layers, vocabulary):
@@ -46,14 +48,17 @@ def round_of(place, harness, ranks, overrides, steps):
 
 def main():
     options = measure.arguments(__doc__, ("--rounds", 3, "of each setting"), ("--steps", 8, "of a run"),
-                                ("--models", ",".join(MODELS), "of the table")).parse_args()
+                                ("--models", ",".join(MODELS), "of the table"), ("--ranks", "1,2", "of the table"),
+                                ("--settings", ".*", "of the table, as a regular expression"),
+                                ("--tokens", 2048, "of a step")).parse_args()
     (harness,) = measure.tests_harness("harness")
     errors = []
     print(f"{'model':6s} {'ranks':>5s} {'setting':36s} {'measured s':>10s} {'spread':>7s} {'predicted':>10s} {'error':>7s}")
     with harness.Workplace() as place:
-        for name, ranks, setting in ((name, ranks, setting) for name in options.models.split(",") for ranks in (1, 2)
-                                     for setting in SETTINGS):
-            overrides = [*COMMON, *MODELS[name], *SETTINGS[setting]]
+        for name, ranks, setting in ((name, int(ranks), setting) for name in options.models.split(",")
+                                     for ranks in options.ranks.split(",")
+                                     for setting in SETTINGS if re.fullmatch(options.settings, setting)):
+            overrides = [*COMMON, f"training.global_batch_tokens={options.tokens}", *MODELS[name], *SETTINGS[setting]]
             rounds = [round_of(place, harness, ranks, overrides, options.steps) for _ in range(options.rounds)]
             reals, plans = zip(*rounds)
             real, plan = statistics.median(reals), statistics.median(plans)
