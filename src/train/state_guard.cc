@@ -15,13 +15,12 @@ StateGuard::StateGuard(Engine& engine) : engine_(engine), parts_(engine.state())
   const Shape shape = {kRows, static_cast<int64_t>(parts_.size()), 2};
   MemoryPlan plan;
   const auto sums = plan.add("checksums", DType::kI32, shape);
-  std::vector<MemoryPlan::Slot> host;
-  for (int64_t i = 0; i <= kDepth; ++i) {
-    host.push_back(plan.add(str("checksums ", i), DType::kI32, shape, MemoryKind::kPinned));
-  }
+  const auto of_update = plan.add("checksums at an update", DType::kI32, shape, MemoryKind::kPinned);
+  const auto now = plan.add("checksums now", DType::kI32, shape, MemoryKind::kPinned);
   arena_ = std::make_unique<Arena>(plan, *engine.backend().device);
   sums_ = (*arena_)[sums];
-  for (size_t i = 0; i <= kDepth; ++i) host_[i] = (*arena_)[host[i]];
+  of_update_ = (*arena_)[of_update];
+  now_ = (*arena_)[now];
   add_checksums(kKept);
 }
 
@@ -35,27 +34,28 @@ void StateGuard::add_checksums(Row row) {
 void StateGuard::fetch(Tensor host) { engine_.backend().device->copy_to_host(engine_.compute(), sums_, host.data()); }
 
 void StateGuard::before_update() {
-  TOKAMAK_CHECK(updates_ - taken_ < kDepth, updates_ - taken_, " updates were not asked about");
+  TOKAMAK_CHECK(!waits_, "the last update was not asked about");
   add_checksums(kSeen);
-  fetch(host_[updates_ % kDepth]);
+  fetch(of_update_);
 }
 
 void StateGuard::after_update() {
   add_checksums(kKept);
-  ++updates_;
+  waits_ = true;
 }
 
 std::string StateGuard::take() {
-  TOKAMAK_CHECK(taken_ < updates_, "no update waits to be asked about");
-  return changed(host_[taken_++ % kDepth]);
+  TOKAMAK_CHECK(waits_, "no update waits to be asked about");
+  waits_ = false;
+  return changed(of_update_);
 }
 
 std::string StateGuard::changed_now() {
   add_checksums(kNow);
-  fetch(host_[kDepth]);
+  fetch(now_);
   engine_.backend().ops->fill(engine_.compute(), {.x = sums(kNow), .value = 0});
   engine_.compute().synchronize();
-  return changed(host_[kDepth]);
+  return changed(now_);
 }
 
 std::string StateGuard::changed(Tensor host) const {

@@ -19,7 +19,7 @@ class StateGuard {
   void before_update();
   void after_update();
 
-  // The parts that had changed before the oldest update not yet taken, as "exp_avg, master"; "" if none. Called once
+  // The parts that had changed before the last update, as "exp_avg, master"; "" if none. Called once per update, when
   // the outcome of its step has arrived, which is later on the same stream.
   std::string take();
 
@@ -27,7 +27,6 @@ class StateGuard {
   std::string changed_now();
 
  private:
-  static constexpr int64_t kDepth = 2;  // updates that take() has not been called for, at most
   enum Row : int64_t { kKept = 0, kSeen = 1, kNow = 2, kRows = 3 };
 
   Tensor sums(Row row) const { return sums_.rows(row, row + 1); }  // (1, parts, 2)
@@ -40,10 +39,9 @@ class StateGuard {
   std::unique_ptr<Arena> arena_;
   // 64-bit sums (ops.h, Checksum), never reset. kKept adds the state at the start and after each update, kSeen before
   // each update: then both are equal if nothing has changed. changed_now() adds to kNow instead of kSeen.
-  Tensor sums_;              // (kRows, parts, 2) i32
-  Tensor host_[kDepth + 1];  // pinned copies of sums_; the last is for changed_now()
-  int64_t updates_ = 0;
-  int64_t taken_ = 0;
+  Tensor sums_;             // (kRows, parts, 2) i32
+  Tensor of_update_, now_;  // pinned copies of sums_
+  bool waits_ = false;      // take() has not been called for the last update
 };
 
 }  // namespace tokamak

@@ -1,5 +1,7 @@
 #include "train/step.h"
 
+#include <utility>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "optim/grad_norm.h"
@@ -67,42 +69,31 @@ double run_step(Engine& engine, const NextBatch& next, const StepSettings& setti
   return attended;
 }
 
-StepReader::StepReader(Engine& engine) : engine_(engine) {
-  // The outcomes' memory is pinned, since the host would wait for a copy to other memory.
+StepReader::StepReader(Engine& engine) : engine_(engine), arrived_(engine.backend().device->make_event()) {
+  // The memory is pinned, since the host would wait for a copy to other memory.
   MemoryPlan plan;
-  const auto control = plan.add("outcomes", DType::kF32, Shape{kDepth, kStepControls}, MemoryKind::kPinned);
+  const auto control = plan.add("outcome", DType::kF32, Shape{kStepControls}, MemoryKind::kPinned);
   arena_ = std::make_unique<Arena>(plan, *engine.backend().device);
-  for (int64_t i = 0; i < kDepth; ++i) {
-    ring_[i].control = (*arena_)[control].rows(i, i + 1);
-    ring_[i].arrived = engine.backend().device->make_event();
-  }
+  control_ = (*arena_)[control];
 }
 
 void StepReader::fetch(int64_t step, double lr, double attended) {
-  TOKAMAK_CHECK(pending_ < kDepth, "step ", step, ": ", pending_, " outcomes wait to be read");
-  Pending& entry = ring_[fetched_++ % kDepth];
-  entry.step = step;
-  entry.lr = lr;
-  entry.attended = attended;
-  entry.time = now_seconds();
-  engine_.backend().device->copy_to_host(engine_.compute(), engine_.control(), entry.control.data());
-  engine_.compute().record(*entry.arrived);
-  ++pending_;
+  TOKAMAK_CHECK(!pending_, "step ", step, ": the outcome of the step before was not read");
+  pending_ = {.step = step, .lr = lr, .attended = attended, .time = now_seconds()};
+  engine_.backend().device->copy_to_host(engine_.compute(), engine_.control(), control_.data());
+  engine_.compute().record(*arrived_);
 }
 
 StepOutcome StepReader::take() {
-  TOKAMAK_CHECK(pending_ > 0, "no outcome waits to be read");
-  const Pending& entry = ring_[(fetched_ - pending_--) % kDepth];
-  entry.arrived->synchronize();
-  const auto* control = entry.control.as<float>();
-  return {.step = entry.step,
-          .lr = entry.lr,
-          .loss = control[kMeanLoss],
-          .z_loss = control[kMeanZLoss],
-          .grad_norm = control[kGradNorm],
-          .applied = control[kApply] != 0.0f,
-          .attended = entry.attended,
-          .time = entry.time};
+  TOKAMAK_CHECK(pending_, "no outcome waits to be read");
+  arrived_->synchronize();
+  StepOutcome outcome = *std::exchange(pending_, std::nullopt);
+  const auto* control = control_.as<float>();
+  outcome.loss = control[kMeanLoss];
+  outcome.z_loss = control[kMeanZLoss];
+  outcome.grad_norm = control[kGradNorm];
+  outcome.applied = control[kApply] != 0.0f;
+  return outcome;
 }
 
 }  // namespace tokamak

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "data/loader.h"
@@ -44,34 +46,24 @@ TokenBatch view_of(const MicroBatch& batch);
 // Returns the micro-batches of `loader`, which outlives the result. Each ticks `progress` (nullptr: no watchdog).
 NextBatch batches_of(Loader& loader, RunProgress* progress);
 
-// Brings a step's outcome (StepControl) to the host a step late: the copy is enqueued behind the step, and read when
-// the next one is enqueued. The host waits then, while the device has a whole step to do. It does not read an outcome
-// as soon as it arrives: ranks would see it at different times. The error of too many bad steps (bad_steps.h) would
-// then leave some of them in a collective.
+// Brings a step's outcome (StepControl) to the host after the next step's gradients are enqueued, and before its update
+// is: the copy is enqueued behind the step. The host waits for it while the device has those gradients to compute. The
+// state is still that after the step. The host does not read an outcome as soon as it arrives: ranks would see it at
+// different times. The error of too many bad steps (bad_steps.h) would then leave some of them in a collective.
 class StepReader {
  public:
   explicit StepReader(Engine& engine);
 
   void fetch(int64_t step, double lr, double attended);  // enqueues the copy, behind the step just enqueued
-  int64_t pending() const { return pending_; }           // outcomes not yet taken
-  StepOutcome take();                                    // the oldest of them; waits for that step, not for later ones
+  bool pending() const { return pending_.has_value(); }  // whether there is an outcome to take
+  StepOutcome take();                                    // waits for that step, not for later work
 
  private:
-  static constexpr int64_t kDepth = 2;
-  struct Pending {
-    int64_t step = 0;
-    double lr = 0;
-    double attended = 0;
-    double time = 0;
-    Tensor control;  // (kStepControls) f32, pinned
-    std::unique_ptr<Event> arrived;
-  };
-
   Engine& engine_;
   std::unique_ptr<Arena> arena_;
-  Pending ring_[kDepth];
-  int64_t fetched_ = 0;
-  int64_t pending_ = 0;
+  Tensor control_;  // (kStepControls) f32, pinned
+  std::unique_ptr<Event> arrived_;
+  std::optional<StepOutcome> pending_;  // without the values of control_
 };
 
 }  // namespace tokamak

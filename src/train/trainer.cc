@@ -81,32 +81,33 @@ void Trainer::step() {
   const StepScope scope(progress(), step);
   const RunTable::Row row = open_.table.at(step);
   trace_.begin(step);
+  const double attended = compute_gradients(step);
   const StepSettings settings = {.t = step - state_.optimizer_start,
                                  .lr = row.lr,
                                  .max_grad_norm = config().training.max_grad_norm,
-                                 .micro_batches = loader_->micro_batches_per_step(),
                                  .guard = checks_->guard(),
                                  .statistics = statistics_due(step) ? engine().statistics() : nullptr,
                                  .averages = average_weights(config().averages, open_.table, step, state_)};
-  double attended = 0;
-  if (checks_->recompute_due(step)) {
-    attended = checks_->gradients(step, *loader_, loader_options());
-    update_weights(engine(), settings);
-  } else {
-    attended = run_step(engine(), batches_of(*loader_, progress()), settings);
-  }
+  update_weights(engine(), settings);
   reader_->fetch(step, row.lr, attended);
   trace_.end(step);
   state_.step = step;
   state_.tokens += row.stage->options.global_batch_tokens;
   state_.next_sample += row.stage->sequences();
   records().at_step(step);
-  // Reads outcomes a step late, so that the device never waits for the host; the last one at once.
-  read_outcomes(row_is_done() ? 0 : 1);
 }
 
-void Trainer::read_outcomes(int64_t leave) {
-  while (reader_->pending() > leave) {
+double Trainer::compute_gradients(int64_t step) {
+  const double attended =
+      checks_->recompute_due(step)
+          ? checks_->gradients(step, *loader_, loader_options())
+          : tokamak::compute_gradients(engine(), batches_of(*loader_, progress()), loader_->micro_batches_per_step());
+  read_outcome();  // now, so that the device never waits for the host
+  return attended;
+}
+
+void Trainer::read_outcome() {
+  if (reader_->pending()) {
     const StepOutcome outcome = reader_->take();
     checks_->see_outcome(outcome.step);
     records().monitor().step(outcome, loader_->wait_seconds());
@@ -143,7 +144,7 @@ bool Trainer::should_stop() {
   const int64_t reason = stop_reason();
   const bool at_limit = options_.stop_at_step > 0 && state_.step >= options_.stop_at_step;
   if (reason == 0 && !at_limit) return false;
-  read_outcomes(0);
+  read_outcome();
   const std::string text = reason == kTimeIsOver ? "run.stop_after"
                            : reason != 0         ? str("signal ", reason)
                                                  : str("--stop-at-step ", options_.stop_at_step);
@@ -179,7 +180,7 @@ void Trainer::evaluate_if_due() {
 
 void Trainer::validate() {
   if (!open_.data->validation) return;
-  read_outcomes(0);
+  read_outcome();
   const PhaseScope phase(progress(), Phase::kValidation);
   const OffTheClock off(records().clock());
   const SampleSource& held_out = *open_.data->validation;
@@ -203,7 +204,7 @@ void Trainer::validate() {
 
 void Trainer::take_evals() {
   if (config().training.evals.empty()) return;
-  read_outcomes(0);
+  read_outcome();
   const PhaseScope phase(progress(), Phase::kEvals);
   const OffTheClock off(records().clock());
   const std::vector<NamedValue> results = options_.evals(engine(), [this] { stop_between(); });
@@ -212,7 +213,7 @@ void Trainer::take_evals() {
 
 void Trainer::take_samples() {
   if (options_.sampler == nullptr) return;
-  read_outcomes(0);
+  read_outcome();
   const PhaseScope phase(progress(), Phase::kSamples);
   const OffTheClock off(records().clock());
   Sampler::Result result = options_.sampler->run(engine(), [this] { stop_between(); });
@@ -225,13 +226,13 @@ void Trainer::take_samples() {
 void Trainer::save_if_due() {
   checkpoints_.advance();
   if (!checkpoints_.due(state_)) return;
-  read_outcomes(0);
+  read_outcome();
   checkpoints_.save(state_, bad_steps_.in_a_row());
 }
 
 void Trainer::save_last() {
   const PhaseScope phase(progress(), Phase::kStop);
-  read_outcomes(0);
+  read_outcome();
   checkpoints_.save_last(state_, bad_steps_.in_a_row());
 }
 

@@ -52,7 +52,8 @@ class Trainer {
   void report_row();
   RunEnd train(bool was_done);  // until it is finished, or is to stop
   void step();
-  void read_outcomes(int64_t leave);  // reads those of finished steps, except the last `leave`
+  double compute_gradients(int64_t step);  // and reads the outcome of the step before
+  void read_outcome();                     // of the last step, if it has not been read
   void report_statistics(int64_t step);
   void report_stragglers();
 

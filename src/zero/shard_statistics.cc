@@ -31,22 +31,15 @@ ShardStatistics::ShardStatistics(ShardedParameters& parameters, MemoryPlan& plan
   }
   const Shape shape = {kMeasured * values_each()};
   values_slot_ = plan.add("tensor statistics/values", DType::kF64, shape);
-  for (size_t i = 0; i < kDepth; ++i) {
-    host_slots_[i] = plan.add(str("tensor statistics/on the host ", i), DType::kF64, shape, MemoryKind::kPinned);
-  }
+  on_host_slot_ = plan.add("tensor statistics/on the host", DType::kF64, shape, MemoryKind::kPinned);
 }
 
 void ShardStatistics::commit(const Arena& arena) {
   Device& device = *parameters_.backend().device;
   values_ = arena[values_slot_];
-  for (size_t i = 0; i < kDepth; ++i) {
-    Pending& pending = ring_[i];
-    pending.values = arena[host_slots_[i]];
-    pending.arrived = device.make_event();
-    for (auto* time : {&pending.begin, &pending.paused, &pending.resumed, &pending.end}) {
-      *time = device.make_timestamp();
-    }
-  }
+  on_host_ = arena[on_host_slot_];
+  arrived_ = device.make_event();
+  for (auto* time : {&begin_, &paused_, &resumed_, &end_}) *time = device.make_timestamp();
 }
 
 int64_t ShardStatistics::values_each() const { return pieces_ * kStatistics + std::ssize(weights_) * kMagnitudeBins; }
@@ -63,33 +56,32 @@ void ShardStatistics::measure(Measured what, Tensor shard, Stream& compute, Tens
 }
 
 void ShardStatistics::see_gradients(Stream& compute, Tensor tokens) {
-  TOKAMAK_CHECK(seen_ - taken_ < kDepth, seen_ - taken_, " steps' statistics were not taken");
-  next().begin->record(compute);
+  TOKAMAK_CHECK(!waiting_, "the last statistics were not taken");
+  begin_->record(compute);
   parameters_.backend().ops->fill(compute, {.x = values_, .value = 0});
   measure(Measured::kGradients, parameters_.gradients(), compute, tokens);
-  next().paused->record(compute);
+  paused_->record(compute);
 }
 
 void ShardStatistics::see_update(Stream& compute) {
-  Pending& pending = next();
-  pending.resumed->record(compute);
+  resumed_->record(compute);
   measure(Measured::kWeights, parameters_.master(), compute, {});
   measure(Measured::kUpdates, parameters_.gradients(), compute, {});
   parameters_.mesh().data().all_reduce(compute, values_);
-  parameters_.backend().device->copy_to_host(compute, values_, pending.values.data());
-  pending.end->record(compute);
-  compute.record(*pending.arrived);
-  ++seen_;
+  parameters_.backend().device->copy_to_host(compute, values_, on_host_.data());
+  end_->record(compute);
+  compute.record(*arrived_);
+  waiting_ = true;
 }
 
 ShardStatistics::Result ShardStatistics::take() {
-  TOKAMAK_CHECK(taken_ < seen_, "no step's statistics wait to be taken");
-  Pending& pending = ring_[taken_++ % kDepth];
-  pending.arrived->synchronize();
-  const auto* values = pending.values.as<double>();
+  TOKAMAK_CHECK(waiting_, "no statistics wait to be taken");
+  waiting_ = false;
+  arrived_->synchronize();
+  const auto* values = on_host_.as<double>();
   Result result;
-  result.seconds = pending.paused->seconds_since(*pending.begin).value_or(std::nan("")) +
-                   pending.end->seconds_since(*pending.resumed).value_or(std::nan(""));
+  result.seconds =
+      paused_->seconds_since(*begin_).value_or(std::nan("")) + end_->seconds_since(*resumed_).value_or(std::nan(""));
   for (int64_t w = 0; const Weight& weight : weights_) {
     WeightStatistics& of = result.weights.emplace_back(WeightStatistics{weight.name, weight.elements, {}});
     for (int what = 0; what < kMeasured; ++what) {

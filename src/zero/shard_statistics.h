@@ -4,7 +4,7 @@
 //
 //   see_gradients()    call it when gradients are reduced and not yet clipped.
 //   see_update()       call it when masters are updated, and gradients() holds their changes (ops.h, AdamW::updates).
-//   take()             returns the results of the oldest see_update() not yet taken, in host memory.
+//   take()             returns the results of the last see_update(), in host memory; once, before the next gradients.
 #pragma once
 
 #include <array>
@@ -51,8 +51,8 @@ class ShardStatistics {
     std::vector<WeightStatistics> weights;  // in the order of the table
     double seconds = 0;                     // device time of all its measurements and the collective
   };
-  Result take();                     // waits for that step, not for later ones
-  void forget() { taken_ = seen_; }  // drops the results not yet taken
+  Result take();                       // waits for that step, not for later work
+  void forget() { waiting_ = false; }  // drops the results not yet taken
 
  private:
   // The part of a weight in one slice. It is contiguous, because weight and slice are.
@@ -66,16 +66,9 @@ class ShardStatistics {
     int64_t elements = 0;
     int64_t first = 0, last = 0;  // its pieces are first .. last - 1
   };
-  static constexpr int64_t kDepth = 2;  // the most results of see_update() that are not yet taken
-  struct Pending {
-    Tensor values;  // a pinned copy of values_
-    std::unique_ptr<Event> arrived;
-    std::unique_ptr<Timestamp> begin, paused, resumed, end;
-  };
 
   void measure(Measured what, Tensor shard, Stream& compute, Tensor divisor);
   int64_t values_each() const;  // the elements of values_ for one of Measured
-  Pending& next() { return ring_[seen_ % kDepth]; }
 
   ShardedParameters& parameters_;
   std::vector<Weight> weights_;
@@ -83,11 +76,12 @@ class ShardStatistics {
   int64_t pieces_ = 0;  // the number of pieces of all ranks
   // For each of Measured: the statistics of each piece, then the magnitudes of each weight. One rank fills in a piece,
   // and the others have zeros. So the sum over the ranks also keeps minima and maxima.
-  Tensor values_;  // (kMeasured x (pieces kStatistics + weights kMagnitudeBins)) f64
-  MemoryPlan::Slot values_slot_;
-  MemoryPlan::Slot host_slots_[kDepth];
-  Pending ring_[kDepth];
-  int64_t seen_ = 0, taken_ = 0;
+  Tensor values_;   // (kMeasured x (pieces kStatistics + weights kMagnitudeBins)) f64
+  Tensor on_host_;  // a pinned copy of values_
+  MemoryPlan::Slot values_slot_, on_host_slot_;
+  std::unique_ptr<Event> arrived_;
+  std::unique_ptr<Timestamp> begin_, paused_, resumed_, end_;
+  bool waiting_ = false;  // for take()
 };
 
 }  // namespace tokamak
