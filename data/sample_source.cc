@@ -237,6 +237,7 @@ void SampleSource::read(int64_t k, Sample& out) const {
   const SourceSchedule::Draw draw = schedule_->at(place_.first_cell + k / parts());
   const SourceOrder& order = *orders_[draw.source];
   const Dataset& data = dataset(draw.source);
+  out.source = draw.source;
   order.ranges(past_[draw.source].cells + draw.index, out.ranges);
   if (parts() > 1) out.ranges.assign(1, {out.ranges.front().first + k % parts() * T, T + 1});
   out.tokens.resize(T + 1);

@@ -28,6 +28,7 @@ struct Sample {
   std::vector<int32_t> tokens;           // (T + 1); the last is not a position
   std::vector<int32_t> targets;          // (T) the token that follows each, or -1: none does, and the loss ignores it
   std::vector<int32_t> document_starts;  // offsets in [0, T) of document starts, ascending; the first is 0
+  int64_t source = 0;                    // SampleSource::dataset
   std::vector<TokenRange> ranges;        // of its source's data set
 };
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensor/arena.h"
@@ -78,6 +79,12 @@ class Timestamp {
   virtual std::optional<double> seconds_since(const Timestamp& earlier) const = 0;  // nullopt until it is reached
 };
 
+// The part of a pass that the host enqueues, for observers.
+struct Section {
+  const char* pass = "";  // "forward", "recomputation", "backward"; a literal
+  int64_t layer = -1;     // -1: outside of the layers
+};
+
 class Device : public Allocator {
  public:
   virtual std::string description() const = 0;  // "CPU, AMD EPYC, 2 threads, bf16 by AVX512-BF16"
@@ -88,6 +95,7 @@ class Device : public Allocator {
   // Notifies `observer` of all later work on this device's streams, until it is removed (observer.h, Observation).
   void observe(Observer& observer) { observers_.push_back(&observer); }
   void dismiss(Observer& observer) { std::erase(observers_, &observer); }
+  Section section() const { return section_; }
   // Whether an observer must see each operation; then passes must not run as graphs.
   bool shows_operations() const;
 
@@ -121,7 +129,22 @@ class Device : public Allocator {
   virtual void do_copy_to_host(Stream& stream, Tensor tensor, void* host) = 0;
 
  private:
+  friend class SectionScope;
   std::vector<Observer*> observers_;
+  Section section_;
+};
+
+// The section of the device for the lifetime of this object. Sections nest.
+class SectionScope {
+ public:
+  SectionScope(Device& device, Section section) : device_(device), outer_(std::exchange(device.section_, section)) {}
+  ~SectionScope() { device_.section_ = outer_; }
+  SectionScope(const SectionScope&) = delete;
+  SectionScope& operator=(const SectionScope&) = delete;
+
+ private:
+  Device& device_;
+  const Section outer_;
 };
 
 }  // namespace tokamak

@@ -2,12 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "base/fields.h"
 
 namespace tokamak {
 
+// What happens to a step whose loss or gradient is not finite. Its update is skipped, the run ends, or the gradient's
+// values that are not finite become zero.
+enum class NonFiniteAction { kSkip, kStop };
+inline const std::vector<std::string>& enum_names(NonFiniteAction) {
+  static const std::vector<std::string> names = {"skip", "stop"};
+  return names;
+}
+
 struct ResilienceOptions {
+  NonFiniteAction non_finite = NonFiniteAction::kSkip;
   int64_t max_bad_steps = 10;
   int64_t recompute_interval = 0;
   bool verify_state = false;
@@ -19,6 +30,9 @@ struct ResilienceOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
+    v("non_finite", non_finite,
+      "what to do with a step whose loss or gradient is not finite, after the first such value is traced to its "
+      "operation: skip its update, or stop (exit 7)");
     v("max_bad_steps", max_bad_steps,
       "consecutive steps with a non-finite loss or gradient before the run ends (exit 7); each is skipped");
     v("recompute_interval", recompute_interval,

@@ -18,7 +18,8 @@ class BadSteps {
   // SharedError(kNumerics) when a bad step is the last one tolerated: all ranks see the same outcomes.
   void see(const StepOutcome& outcome);
   void forget() { in_a_row_ = 0; }
-  int64_t in_a_row() const { return in_a_row_; }  // up to the last step seen
+  int64_t in_a_row() const { return in_a_row_; }                      // up to the last step seen
+  std::string advice(int64_t first) const { return advice_(first); }  // collective
 
  private:
   int64_t most_in_a_row_;

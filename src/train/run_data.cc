@@ -77,11 +77,9 @@ std::string DataMemory::text() const {
 }
 
 int64_t read_ahead_bytes(const RunConfig& config, int64_t micro_batch) {
-  // A loader of training and, not at the same time, one of validation or two of gradients that are computed again.
-  const int64_t validation = config.data.validation.empty() ? 0 : 1;
-  const int64_t again = config.resilience.recompute_interval > 0 ? 2 : 0;
-  return (1 + std::max(validation, again)) *
-         Loader::planned_bytes({.micro_batch = micro_batch, .length = config.data.sequence_length});
+  // A loader of training and, not at the same time, one of validation, or one or two of gradients computed again.
+  const int64_t others = config.resilience.recompute_interval > 0 ? 2 : 1;
+  return (1 + others) * Loader::planned_bytes({.micro_batch = micro_batch, .length = config.data.sequence_length});
 }
 
 DataMemory plan_data_memory(const RunConfig& config, int64_t micro_batch) {

@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "comm/collective_error.h"
 #include "train/average_updates.h"
+#include "train/non_finite_trace.h"
 #include "train/tensor_records.h"
 #include "train/validation.h"
 
@@ -16,6 +17,7 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kTimeIsOver = 1000;  // beyond the numbers of signals
+constexpr int64_t kMostTraces = 8;     // of values that are not finite, in a start: each takes some ten steps' time
 
 // `planned`: of the row that needs most, since the peak is the program's.
 void report_memory(int64_t planned, const Device& device) {
@@ -93,32 +95,61 @@ void Trainer::step() {
   trace_.end(step);
   state_.step = step;
   state_.tokens += row.stage->options.global_batch_tokens;
+  last_first_sample_ = state_.next_sample;
   state_.next_sample += row.stage->sequences();
   records().at_step(step);
 }
 
 double Trainer::compute_gradients(int64_t step) {
-  const double attended =
-      checks_->recompute_due(step)
-          ? checks_->gradients(step, *loader_, loader_options())
-          : tokamak::compute_gradients(engine(), batches_of(*loader_, progress()), loader_->micro_batches_per_step());
-  read_outcome();  // now, so that the device never waits for the host
-  return attended;
+  const LoaderOptions here = loader_options(state_.next_sample);
+  const int64_t micro_batches = loader_->micro_batches_per_step();
+  const double attended = checks_->recompute_due(step)
+                              ? checks_->gradients(step, *loader_, here)
+                              : tokamak::compute_gradients(engine(), batches_of(*loader_, progress()), micro_batches);
+  // Now, so that the device never waits for the host, and that the state is still the one after the step before.
+  if (read_outcome() == Gradients::kKept) return attended;
+  Loader again(open_.data->train, here);
+  return tokamak::compute_gradients(engine(), batches_of(again, progress()), micro_batches);
 }
 
-void Trainer::read_outcome() {
+Trainer::Gradients Trainer::read_outcome() {
+  Gradients gradients = Gradients::kKept;
   if (reader_->pending()) {
     const StepOutcome outcome = reader_->take();
     checks_->see_outcome(outcome.step);
     records().monitor().step(outcome, loader_->wait_seconds());
     if (statistics_due(outcome.step)) report_statistics(outcome.step);
-    if (!outcome.applied && comm_.rank() == 0) {
-      log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
-                   ": not finite, the update is skipped");
+    if (!outcome.applied) {
+      if (comm_.rank() == 0) {
+        log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
+                     ": not finite, the update is skipped");
+      }
+      if (bad_steps_.in_a_row() == 0 && traces_ < kMostTraces) {
+        trace_non_finite(outcome.step);
+        gradients = Gradients::kLost;
+      }
     }
     bad_steps_.see(outcome);
   }
   report_stragglers();
+  return gradients;
+}
+
+// The update was skipped, so the state is the one before the step.
+void Trainer::trace_non_finite(int64_t step) {
+  ++traces_;
+  const OffTheClock off(records().clock());
+  RunEvent event = tokamak::trace_non_finite(
+      comm_, engine(), open_.data->train,
+      {.step = step, .samples = loader_options(last_first_sample_), .max_grad_norm = config().training.max_grad_norm},
+      progress());
+  if (comm_.rank() == 0) log::warning("traced: ", event.detail);
+  if (traces_ == kMostTraces && comm_.rank() == 0) log::warning("this was the last trace of this start");
+  const std::string detail = event.detail;
+  records().event(std::move(event), {{"time/trace", off.seconds()}});
+  if (config().resilience.non_finite == NonFiniteAction::kStop) {
+    throw SharedError(Kind::kNumerics, detail, bad_steps_.advice(step));
+  }
 }
 
 bool Trainer::statistics_due(int64_t step) const {

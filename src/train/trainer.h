@@ -53,7 +53,9 @@ class Trainer {
   RunEnd train(bool was_done);  // until it is finished, or is to stop
   void step();
   double compute_gradients(int64_t step);  // and reads the outcome of the step before
-  void read_outcome();                     // of the last step, if it has not been read
+  enum class Gradients { kKept, kLost };
+  Gradients read_outcome();  // of the last step, if it has not been read; whether a trace has overwritten gradients
+  void trace_non_finite(int64_t step);
   void report_statistics(int64_t step);
   void report_stragglers();
 
@@ -68,7 +70,7 @@ class Trainer {
   bool should_stop();
   void stop_between();  // throws StopRequested if the run must stop
 
-  LoaderOptions loader_options() const;     // of a loader that begins with the next sample
+  LoaderOptions loader_options(int64_t first_sample) const;
   bool statistics_due(int64_t step) const;  // whether tensor statistics are due; always at the last step
   bool due(int64_t interval) const { return row_is_done() || (interval > 0 && state_.step % interval == 0); }
   bool row_is_done() const { return state_.step >= open_.row().last_step(); }
@@ -89,7 +91,9 @@ class Trainer {
   std::optional<StepReader> reader_;
   StepTrace trace_;
   BadSteps bad_steps_;
+  int64_t traces_ = 0;  // of values that are not finite
   RunState state_;
+  int64_t last_first_sample_ = 0;  // of the last step
 };
 
 }  // namespace tokamak

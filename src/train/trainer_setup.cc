@@ -165,7 +165,7 @@ void Trainer::go_to(const RunState& state) {
                 row.sequences(), " of ", row.options.sequence_length);
   checkpoints_.go_to(state);
   state_ = state;
-  loader_.emplace(open_.data->train, loader_options());
+  loader_.emplace(open_.data->train, loader_options(state_.next_sample));
   reader_.emplace(engine());
   trace_.forget();
   bad_steps_.forget();
@@ -183,14 +183,14 @@ void Trainer::go_to(const RunState& state) {
       [&device] { return device.used_bytes(); });
 }
 
-LoaderOptions Trainer::loader_options() const {
+LoaderOptions Trainer::loader_options(int64_t first_sample) const {
   const Comm& data = run_.mesh->mesh().data();
   return {.rank = data.rank(),
           .ranks = data.size(),
           .micro_batch = run_.planned.shape.micro_batch,
           .samples_per_step = run_.planned.shape.sequences_per_step,
           .document_masking = config().data.document_masking,
-          .first_sample = state_.next_sample};
+          .first_sample = first_sample};
 }
 
 void Trainer::report_ready(int64_t committed_bytes) {
