@@ -80,7 +80,7 @@ class Timestamp {
 };
 
 // The part of a pass that the host enqueues, for observers.
-struct Section {
+struct PassSection {
   const char* pass = "";  // "forward", "recomputation", "backward"; a literal
   int64_t layer = -1;     // -1: outside of the layers
 };
@@ -95,7 +95,7 @@ class Device : public Allocator {
   // Notifies `observer` of all later work on this device's streams, until it is removed (observer.h, Observation).
   void observe(Observer& observer) { observers_.push_back(&observer); }
   void dismiss(Observer& observer) { std::erase(observers_, &observer); }
-  Section section() const { return section_; }
+  PassSection section() const { return section_; }
   // Whether an observer must see each operation; then passes must not run as graphs.
   bool shows_operations() const;
 
@@ -129,22 +129,22 @@ class Device : public Allocator {
   virtual void do_copy_to_host(Stream& stream, Tensor tensor, void* host) = 0;
 
  private:
-  friend class SectionScope;
+  friend class PassScope;
   std::vector<Observer*> observers_;
-  Section section_;
+  PassSection section_;
 };
 
 // The section of the device for the lifetime of this object. Sections nest.
-class SectionScope {
+class PassScope {
  public:
-  SectionScope(Device& device, Section section) : device_(device), outer_(std::exchange(device.section_, section)) {}
-  ~SectionScope() { device_.section_ = outer_; }
-  SectionScope(const SectionScope&) = delete;
-  SectionScope& operator=(const SectionScope&) = delete;
+  PassScope(Device& device, PassSection section) : device_(device), outer_(std::exchange(device.section_, section)) {}
+  ~PassScope() { device_.section_ = outer_; }
+  PassScope(const PassScope&) = delete;
+  PassScope& operator=(const PassScope&) = delete;
 
  private:
   Device& device_;
-  const Section outer_;
+  const PassSection outer_;
 };
 
 }  // namespace tokamak

@@ -23,7 +23,7 @@ struct NonFinite {
   int64_t call = 0;       // number of the call; ranks that run one program number theirs alike
   bool is_input = false;  // not finite before the call, which no earlier call has caused
   std::string operation;  // Call::title()
-  Section section;
+  PassSection section;
   std::string operand;        // "dqkv"
   Tensor tensor;              // which may be overwritten since
   int64_t index = 0;          // of the first such value in the flat tensor

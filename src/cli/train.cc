@@ -11,6 +11,7 @@
 #include "cli/option_values.h"
 #include "cli/progress.h"
 #include "cli/run_context.h"
+#include "cli/trace_run.h"
 #include "cli/version.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
@@ -49,6 +50,12 @@ class TrainCommand : public Command {
                  "length of that decay: steps, tokens, or a share of the steps before it")
         ->default_str(print_training_length(decay_.length))
         ->needs(decay_from_);
+    auto* const traced = parser->add_option("--trace-step", trace_.step,
+                                            "name the first value of this step that is not finite, and stop; trains "
+                                            "from --checkpoint up to it, in run.output_dir-trace-STEP");
+    auto* const from = parser->add_option("--checkpoint", trace_.checkpoint, "checkpoint before the step to trace");
+    traced->needs(from)->excludes(decay_from_)->check(CLI::PositiveNumber);
+    from->needs(traced);
     parser->footer(
         "Exit codes: 0 done, 2 config, 3 data, 4 checkpoint, 5 device missing or too small, 6 communication, 7 "
         "numerics,\n"
@@ -57,7 +64,8 @@ class TrainCommand : public Command {
         "  tokamak train configs/quickstart.yaml\n"
         "  mpirun -n 4 tokamak train configs/llama-125m.yaml optimizer.lr=3e-4\n"
         "  srun -N2 --ntasks-per-node=8 tokamak train configs/llama-1b.yaml\n"
-        "  tokamak train mine.yaml --decay-from runs/mine/checkpoints/step-00010000 --decay 10%");
+        "  tokamak train mine.yaml --decay-from runs/mine/checkpoints/step-00010000 --decay 10%\n"
+        "  tokamak train mine.yaml --trace-step 10420 --checkpoint runs/mine/checkpoints/step-00010000");
   }
 
   int run() override {
@@ -80,7 +88,9 @@ class TrainCommand : public Command {
 
  private:
   RunConfig load() const {
-    return decay_from_->count() == 0 ? load_config(path_, overrides_) : load_decay_run(path_, overrides_, decay_);
+    if (decay_from_->count() > 0) return load_decay_run(path_, overrides_, decay_);
+    if (trace_.step > 0) return load_trace_run(path_, overrides_, trace_);
+    return load_config(path_, overrides_);
   }
 
   int train(World& world, StopSignal& stop) {
@@ -167,6 +177,7 @@ class TrainCommand : public Command {
                return tokamak::check_changes(saved.config, open.config, checkpoint, saved.state.step);
              },
          .stop_at_step = stop_at_step_,
+         .trace_step = trace_.step,
          .stragglers = [&watchdog] { return watchdog.take_stragglers(); }});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
@@ -239,6 +250,7 @@ class TrainCommand : public Command {
   int64_t stop_at_step_ = 0;
   CLI::Option* decay_from_ = nullptr;  // given for a run that decays
   DecayOptions decay_;
+  TraceOptions trace_;
 };
 
 }  // namespace

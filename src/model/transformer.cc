@@ -115,7 +115,7 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
 void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {
   const Activations& a = forward(compute, in);
 
-  const SectionScope backward(device_, {"backward"});
+  const PassScope backward(device_, {"backward"});
   const Norms norms = parameters_.acquire(index_.norms(), compute);
   const Norms dnorms = norm_gradients(compute);
   backward_head(compute, in, a, sums, dnorms);
@@ -151,7 +151,7 @@ PartPass Transformer::part_pass(const PassInputs& in, PartPass::Mode mode, const
 }
 
 void Transformer::forward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights) {
-  const SectionScope forward(device_, {"forward", l});
+  const PassScope forward(device_, {"forward", l});
   const auto& parts = layers_.kind(l).parts;
   for (size_t part = 0; part < parts.size(); ++part) {
     parts[part]->forward(part_pass(in, PartPass::Mode::kForward, a, l, part, weights));
@@ -161,10 +161,10 @@ void Transformer::forward_layer(const PassInputs& in, const Activations& a, int6
 void Transformer::backward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights) {
   const auto& parts = layers_.kind(l).parts;
   for (size_t part = 0; part < parts.size(); ++part) {
-    const SectionScope recomputation(device_, {"recomputation", l});
+    const PassScope recomputation(device_, {"recomputation", l});
     parts[part]->forward(part_pass(in, PartPass::Mode::kRecompute, a, l, part, weights));
   }
-  const SectionScope backward(device_, {"backward", l});
+  const PassScope backward(device_, {"backward", l});
   for (size_t part = parts.size(); part-- > 0;) {
     parts[part]->backward(part_pass(in, PartPass::Mode::kBackward, a, l, part, weights));
   }
@@ -206,13 +206,13 @@ void Transformer::head(Stream& compute, Tensor hidden, Tensor logits) {
 }
 
 void Transformer::finish_gradients(Stream& compute) {
-  const SectionScope backward(device_, {"backward"});
+  const PassScope backward(device_, {"backward"});
   parameters_.reduce(index_.norms(), compute);
   parameters_.wait_reduced(compute);
 }
 
 const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in) {
-  const SectionScope forward(device_, {"forward"});
+  const PassScope forward(device_, {"forward"});
   const Activations& a = activations_.first(in.count());
   const Norms norms = parameters_.acquire(index_.norms(), compute);
   UnitPass units(parameters_, compute, forward_order_);

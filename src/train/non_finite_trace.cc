@@ -209,11 +209,9 @@ RunEvent trace_non_finite(Comm& comm, Engine& engine, const SampleSource& source
   const int first = first_to_find(comm, check.found());
   if (first < 0) {
     const bool gave_up = comm.max(check.gave_up() ? 1 : 0) != 0;
-    event.detail =
-        str("step ", traced.step, ": ",
-            gave_up ? str("nothing found in ", kMostSeconds, " s")
-                    : "computed again, every value is finite: the first time, a processor, memory or transfer "
-                      "was at fault");
+    event.detail = str("step ", traced.step, ": ",
+                       gave_up ? str("no value that is not finite in ", kMostSeconds, " s of checks")
+                               : "every value is finite when it is computed again");
     return event;
   }
   if (comm.rank() == first) event.texts = describe(comm, engine, source, *check.found(), first_sample, tokens);

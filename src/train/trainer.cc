@@ -60,6 +60,11 @@ RunEnd Trainer::train(bool was_done) {
   }
   if (std::exchange(state_.owes_evaluation, false) && !was_done) evaluate_if_due();
   while (!row_is_done()) {
+    if (state_.step + 1 == options_.trace_step) {
+      read_outcome();
+      trace(options_.trace_step, state_.next_sample);
+      return RunEnd::kDone;
+    }
     if (should_stop()) {
       open_.checkpointer.stop_reading();
       save_last();
@@ -125,7 +130,7 @@ Trainer::Gradients Trainer::read_outcome() {
                      ": not finite, the update is skipped");
       }
       if (bad_steps_.in_a_row() == 0 && traces_ < kMostTraces) {
-        trace_non_finite(outcome.step);
+        trace_bad_step(outcome.step);
         gradients = Gradients::kLost;
       }
     }
@@ -136,20 +141,25 @@ Trainer::Gradients Trainer::read_outcome() {
 }
 
 // The update was skipped, so the state is the one before the step.
-void Trainer::trace_non_finite(int64_t step) {
-  ++traces_;
-  const OffTheClock off(records().clock());
-  RunEvent event = tokamak::trace_non_finite(
-      comm_, engine(), open_.data->train,
-      {.step = step, .samples = loader_options(last_first_sample_), .max_grad_norm = config().training.max_grad_norm},
-      progress());
-  if (comm_.rank() == 0) log::warning("traced: ", event.detail);
-  if (traces_ == kMostTraces && comm_.rank() == 0) log::warning("this was the last trace of this start");
-  const std::string detail = event.detail;
-  records().event(std::move(event), {{"time/trace", off.seconds()}});
-  if (config().resilience.non_finite == NonFiniteAction::kStop) {
-    throw SharedError(Kind::kNumerics, detail, bad_steps_.advice(step));
+void Trainer::trace_bad_step(int64_t step) {
+  const RunEvent event = trace(step, last_first_sample_);
+  if (comm_.rank() == 0 && event.texts.empty()) {
+    log::warning("the first time, a processor, its memory or a transfer was at fault");
   }
+  if (++traces_ == kMostTraces && comm_.rank() == 0) log::warning("no more steps are traced in this start");
+  if (config().resilience.non_finite == NonFiniteAction::kSkip) return;
+  throw SharedError(Kind::kNumerics, event.detail, bad_steps_.advice(step));
+}
+
+RunEvent Trainer::trace(int64_t step, int64_t first_sample) {
+  const OffTheClock off(records().clock());
+  RunEvent event = trace_non_finite(
+      comm_, engine(), open_.data->train,
+      {.step = step, .samples = loader_options(first_sample), .max_grad_norm = config().training.max_grad_norm},
+      progress());
+  if (comm_.rank() == 0) log::warning("traced ", event.detail);
+  records().event(event, {{"time/trace", off.seconds()}});
+  return event;
 }
 
 bool Trainer::statistics_due(int64_t step) const {

@@ -30,6 +30,7 @@ struct TrainerOptions {
   // (src/config implements it).
   std::function<std::vector<std::string>(const TrainingPoint& saved, const std::string& checkpoint)> check_changes;
   int64_t stop_at_step = 0;                            // save and stop after this step, as on a signal; 0: never
+  int64_t trace_step = 0;                              // trace this step instead of training it, and end; 0: none
   std::function<std::vector<Straggler>()> stragglers;  // found since the last call (Watchdog); empty: no watchdog
 };
 
@@ -55,7 +56,8 @@ class Trainer {
   double compute_gradients(int64_t step);  // and reads the outcome of the step before
   enum class Gradients { kKept, kLost };
   Gradients read_outcome();  // of the last step, if it has not been read; whether a trace has overwritten gradients
-  void trace_non_finite(int64_t step);
+  void trace_bad_step(int64_t step);
+  RunEvent trace(int64_t step, int64_t first_sample);  // and writes the event
   void report_statistics(int64_t step);
   void report_stragglers();
 

@@ -35,7 +35,7 @@ class Plant : public Observer {
   static constexpr int64_t kEverywhere = -1;
   struct Place {
     std::string title;
-    Section section;
+    PassSection section;
     std::string operand;
     float value = kNaN;
     int64_t index = kEverywhere;  // modulo the elements
@@ -44,7 +44,7 @@ class Plant : public Observer {
 
   void begin(Stream&, const Call&) override {}
   void end(Stream& stream, const Call& call) override {
-    const Section section = device_.section();
+    const PassSection section = device_.section();
     if (call.title() != place_.title || section.layer != place_.section.layer) return;
     if (std::string(section.pass) != place_.section.pass) return;
     for (const Operand& operand : call.operands) {
@@ -317,7 +317,7 @@ TEST_CASE("a fault that does not happen again is said to be the hardware's, and 
   RunConfig config = config_of(place, "once", 2, false);
   const MetricRecord record =
       traced(place, config, 2, 1, [&](Engine& engine) { engine.backend().device->observe(once); });
-  CHECK_THAT(record.event->detail, Contains("step 4: computed again, every value is finite"));
+  CHECK_THAT(record.event->detail, Contains("step 4: every value is finite when it is computed again"));
 
   // The bits of a run that goes past step 4 without its update.
   train(2, config_of(place, "source", 2, false), {.stop_at_step = 3});
