@@ -10,7 +10,9 @@
 namespace tokamak {
 namespace {
 
-__global__ void decide(const double* sums, float max_norm, float* control) { decide_step(sums, max_norm, control); }
+__global__ void decide(const double* sums, float max_norm, StepLimits limits, float* control) {
+  decide_step(sums, max_norm, limits, control);
+}
 
 template <class Moment>
 struct Arrays {
@@ -84,7 +86,7 @@ void enqueue(cudaStream_t stream, const AdamW& args) {
 }  // namespace
 
 void CudaOps::do_control_step(Stream& stream, const ControlStep& args) {
-  launch({"control_step", 1, 1}, handle(stream), decide, args.sums.as<double>(), args.max_norm,
+  launch({"control_step", 1, 1}, handle(stream), decide, args.sums.as<double>(), args.max_norm, args.limits,
          args.control.as<float>());
 }
 

@@ -136,7 +136,7 @@ TOKAMAK_HOST_DEVICE inline bf16 round_by_high_half(float x, uint32_t word) {
 }
 
 // ControlStep: computes control (kStepControls) from sums (kStepSums).
-TOKAMAK_HOST_DEVICE inline void decide_step(const double* sums, float max_norm, float* control) {
+TOKAMAK_HOST_DEVICE inline void decide_step(const double* sums, float max_norm, StepLimits limits, float* control) {
   const double targets = sums[kSumTargets];
   const double norm = std::sqrt(sums[kSumSquaredGradients]) / targets;
   const double clip = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
@@ -145,8 +145,9 @@ TOKAMAK_HOST_DEVICE inline void decide_step(const double* sums, float max_norm, 
   control[kMeanZLoss] = static_cast<float>(sums[kSumZLoss] / targets);
   const bool finite =
       std::isfinite(control[kGradNorm]) && std::isfinite(control[kMeanLoss]) && std::isfinite(control[kMeanZLoss]);
-  control[kGradScale] = finite ? static_cast<float>(clip / targets) : 0.0f;
-  control[kApply] = finite ? 1.0f : 0.0f;
+  const bool applies = finite && control[kMeanLoss] <= limits.loss && control[kGradNorm] <= limits.norm;
+  control[kGradScale] = applies ? static_cast<float>(clip / targets) : 0.0f;
+  control[kApply] = applies ? 1.0f : 0.0f;
 }
 
 // The bin of Statistics::magnitudes that counts x; kMagnitudeBins where x is not finite.

@@ -195,6 +195,7 @@ Operands operands_of(Statistics& s) {
 Operands operands_of(Checksum& c) { return {{"x", &c.x}, {"sum", &c.sum, kReadWrite}}; }
 Operands operands_of(Cast& c) { return {{"src", &c.src}, {"dst", &c.dst, output(c.write)}}; }
 Operands operands_of(Average& a) { return {{"x", &a.x}, {"average", &a.average, kReadWrite}}; }
+Operands operands_of(ZeroNonFinite& z) { return {{"x", &z.x, kReadWrite}}; }
 Operands operands_of(Fill& f) { return {{"x", &f.x, kWrite}}; }
 Operands operands_of(RandomNormal& r) { return {{"x", &r.x, kWrite}}; }
 

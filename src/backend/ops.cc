@@ -259,6 +259,11 @@ double check(const Average& args) {
   return 0;
 }
 
+double check(const ZeroNonFinite& args) {
+  expect({"x", args.x}, DType::kF32, {args.x.count()});
+  return 0;
+}
+
 double check(const Fill& args) {
   TOKAMAK_CHECK(args.x || args.x.count() == 0, "x is missing");
   return 0;

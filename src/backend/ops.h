@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -248,11 +249,17 @@ enum StepControl : int64_t {
 
 // From globally reduced sums: norm = sqrt(squared gradients) / targets.
 // kGradScale = min(1, max_norm / (norm + 1e-6)) / targets (max_norm 0: 1 / targets). kMeanLoss and kMeanZLoss are
-// per target. kApply = 1, or 0 (and kGradScale 0) if norm, kMeanLoss or kMeanZLoss is not finite in f32.
+// per target. kApply = 1, or 0 (and kGradScale 0) if norm, kMeanLoss or kMeanZLoss is not finite in f32, or if kMeanLoss
+// or norm is above its limit.
+struct StepLimits {
+  float loss = std::numeric_limits<float>::infinity();
+  float norm = std::numeric_limits<float>::infinity();
+};
 struct ControlStep {
   Tensor sums;     // (kStepSums) f64
   Tensor control;  // (kStepControls) f32
   float max_norm = 0.0f;
+  StepLimits limits = {};
 };
 
 // How state in bf16 is rounded at random (base/bf16.h): rounding to nearest would lose every change below 2^-9 of a
@@ -369,6 +376,11 @@ struct Average {
   double weight = 0;  // from 0 to 1
 };
 
+// x[i] = 0 where x[i] is not finite
+struct ZeroNonFinite {
+  Tensor x;  // (n) f32, in and out
+};
+
 struct Fill {
   Tensor x;  // f32, bf16, f64 or i32
   double value = 0;
@@ -412,6 +424,7 @@ struct RandomNormal {
   V(checksum, Checksum)                       \
   V(cast, Cast)                               \
   V(average, Average)                         \
+  V(zero_non_finite, ZeroNonFinite)           \
   V(fill, Fill)                               \
   V(random_normal, RandomNormal)
 

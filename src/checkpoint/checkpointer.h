@@ -81,6 +81,11 @@ class Checkpointer {
   // Collective, between two saves: the committed checkpoint, for the next part of the run to read its state from.
   CheckpointReader read_committed() const { return open_committed(comm_, store_, committed_.value(), setup_.tick); }
 
+  // Likewise the newest of steps `first` to `last` that verifies. SharedError(kCheckpoint) if there is none.
+  CheckpointReader read_between(int64_t first, int64_t last) const {
+    return choose_between(comm_, store_, first, last, setup_.tick);
+  }
+
   const CheckpointStore& store() const { return store_; }
   const std::string& incarnation() const { return committer_.incarnation(); }  // rank 0's
 

@@ -49,12 +49,9 @@ void expect_fresh(Comm& comm, const CheckpointStore& store) {
   });
 }
 
-std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore& store, const Tick& tick) {
-  const std::vector<int64_t> steps = values_of_rank_zero(comm, [&] { return store.steps(); });
-  if (steps.empty()) {
-    expect_fresh(comm, store);
-    return std::nullopt;
-  }
+// The newest of these that verifies; `steps` are not empty.
+CheckpointReader choose_of(Comm& comm, const CheckpointStore& store, const std::vector<int64_t>& steps,
+                           const Tick& tick) {
   std::vector<std::string> problems;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     std::optional<CheckpointReader> reader;
@@ -64,7 +61,7 @@ std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore&
       if (!problems.empty() && comm.rank() == 0) {
         log::warning("falling back from step ", steps.back(), " to step ", *step, ": ", reader->directory());
       }
-      return reader;
+      return *std::move(reader);
     }
     problems.push_back(problem);
     if (comm.rank() == 0) log::warning("checkpoint ", store.path_of(*step), " cannot be used: ", problem);
@@ -72,6 +69,13 @@ std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore&
   throw SharedError(Kind::kCheckpoint,
                     str(store.directory(), " holds ", counted(steps), " and none can be used: ", join(problems, "; ")),
                     kNothingChanged);
+}
+
+std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore& store, const Tick& tick) {
+  const std::vector<int64_t> steps = values_of_rank_zero(comm, [&] { return store.steps(); });
+  if (!steps.empty()) return choose_of(comm, store, steps, tick);
+  expect_fresh(comm, store);
+  return std::nullopt;
 }
 
 CheckpointReader choose_path(Comm& comm, const std::string& path, const Tick& tick) {
@@ -103,6 +107,15 @@ std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointSt
   }
   expect_fresh(comm, store);
   return std::nullopt;
+}
+
+CheckpointReader choose_between(Comm& comm, const CheckpointStore& store, int64_t first, int64_t last,
+                                const Tick& tick) {
+  std::vector<int64_t> steps = values_of_rank_zero(comm, [&] { return store.steps(); });
+  std::erase_if(steps, [&](int64_t step) { return step < first || step > last; });
+  if (!steps.empty()) return choose_of(comm, store, steps, tick);
+  throw SharedError(Kind::kCheckpoint, str(store.directory(), " has no checkpoint of steps ", first, " to ", last),
+                    kNothingChanged);
 }
 
 CheckpointReader open_committed(Comm& comm, const CheckpointStore& store, int64_t step, const Tick& tick) {

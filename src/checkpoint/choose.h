@@ -20,6 +20,10 @@ namespace tokamak {
 std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load,
                                                   const Tick& tick = {});
 
+// The newest checkpoint that verifies, of steps `first` to `last`. Collective. SharedError(kCheckpoint) if there is none.
+CheckpointReader choose_between(Comm& comm, const CheckpointStore& store, int64_t first, int64_t last,
+                                const Tick& tick);
+
 // Opens and verifies the checkpoint of a step that this program has committed. Collective. SharedError(kCheckpoint) if
 // it cannot be read back.
 CheckpointReader open_committed(Comm& comm, const CheckpointStore& store, int64_t step, const Tick& tick);

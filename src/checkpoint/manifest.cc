@@ -74,6 +74,30 @@ std::vector<AverageProgress> parse_averages(const JsonValue& json) {
   return averages;
 }
 
+std::vector<double> parse_numbers(const JsonValue& json) {
+  std::vector<double> numbers;
+  for (const JsonValue& one : json.items()) numbers.push_back(one.number());
+  return numbers;
+}
+
+OutcomeWindow parse_outcomes(const JsonValue& json) {
+  if (!json.present()) return {};
+  OutcomeWindow window{parse_numbers(json["losses"]), parse_numbers(json["log_norms"]), json["spiking"].whole(),
+                       json["spike_sample"].whole()};
+  require(json, window.losses.size() == window.log_norms.size(), "it has not as many log_norms as losses");
+  return window;
+}
+
+std::vector<LeftOut> parse_left_out(const JsonValue& json) {
+  std::vector<LeftOut> ranges;
+  if (!json.present()) return ranges;
+  for (const JsonValue& one : json.items()) {
+    ranges.push_back(
+        {one["step"].whole(1), one["first_sample"].whole(), one["samples"].whole(1), one["reason"].text()});
+  }
+  return ranges;
+}
+
 CheckpointManifest parse_body(const JsonValue& json) {
   if (json["format"].text() != kFormat) json["format"].refuse(str("expected ", kFormat));
   const int64_t version = json["version"].whole(1);
@@ -89,7 +113,9 @@ CheckpointManifest parse_body(const JsonValue& json) {
                               .next_sample = json["next_sample"].whole(),
                               .optimizer_start = json["optimizer_start"].whole_or(0),
                               .averages = parse_averages(json["averages"]),
-                              .owes_evaluation = json["owes_evaluation"].truth_or(false)},
+                              .owes_evaluation = json["owes_evaluation"].truth_or(false),
+                              .outcomes = parse_outcomes(json["outcomes"]),
+                              .left_out = parse_left_out(json["left_out"])},
                     .seed = json["seed"].whole(INT64_MIN),
                     .config = json["config"].text(),
                     .data = json["data"].text()};
@@ -123,7 +149,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
 }
 
 int64_t version_of(const CheckpointManifest& m) {
-  if (m.point.state.optimizer_start > 0) return kManifestVersion;
+  if (m.point.state.optimizer_start > 0 || !m.point.state.left_out.empty()) return kManifestVersion;
   for (const SavedUnit& unit : m.units) {
     for (const SavedParam& param : unit.params) {
       if (!param.kinds.empty()) return kManifestVersion;
@@ -163,6 +189,16 @@ Json body_of(const CheckpointManifest& m) {
                {"data", m.point.data}};
   if (m.point.state.optimizer_start > 0) body["optimizer_start"] = m.point.state.optimizer_start;
   if (m.point.state.owes_evaluation) body["owes_evaluation"] = true;
+  if (const OutcomeWindow& window = m.point.state.outcomes; !window.losses.empty()) {
+    body["outcomes"] = {{"losses", window.losses},
+                        {"log_norms", window.log_norms},
+                        {"spiking", window.spiking},
+                        {"spike_sample", window.spike_sample}};
+  }
+  for (const auto& [step, first_sample, samples, reason] : m.point.state.left_out) {
+    body["left_out"].push_back(
+        {{"step", step}, {"first_sample", first_sample}, {"samples", samples}, {"reason", reason}});
+  }
   for (const auto& [name, updates, step] : m.point.state.averages) {
     body["averages"].push_back({{"name", name}, {"updates", updates}, {"step", step}});
   }

@@ -16,8 +16,8 @@
 namespace tokamak {
 
 inline constexpr const char* kManifestName = "manifest.json";
-// In version 2 a weight may lack some kinds, and the optimizer may have started over. Without these the version is 1,
-// which earlier programs read.
+// In version 2 a weight may lack some kinds, the optimizer may have started over, and samples may be left out. Without
+// these the version is 1, which earlier programs read.
 inline constexpr int64_t kManifestVersion = 2;
 
 // The run's state that the trainer saves and loads, with its seed, config and data.

@@ -290,6 +290,19 @@ void check_checkpoint(const CheckpointOptions& checkpoint, FieldChecks& checks) 
   checks.given(!checkpoint.load.empty(), "checkpoint.load", "auto, none or the path of a checkpoint");
 }
 
+void check_spikes(const RunConfig& config, FieldChecks& checks) {
+  const SpikeOptions& spike = config.resilience.spike;
+  checks.at_least("resilience.spike.window", spike.window, 8);
+  checks.positive("resilience.spike.threshold", spike.threshold);
+  checks.at_least("resilience.spike.consecutive", spike.consecutive, 1);
+  checks.at_least("resilience.spike.skip_samples", spike.skip_samples.value, 0);
+  checks.at_least("resilience.spike.max_rollbacks", spike.max_rollbacks, 1);
+  checks.require(spike.action != SpikeAction::kRollback || config.data.order != SampleOrder::kMegatron,
+                 "resilience.spike.action", "rollback",
+                 "leaves out samples, and data.order megatron counts them in advance",
+                 "data.order: shuffled or sequential; or action: skip");
+}
+
 void check_watchdog(const ResilienceOptions& resilience, FieldChecks& checks) {
   if (!resilience.watchdog_on()) return;
   const Duration least = resilience.watchdog_min, most = resilience.watchdog_max;
@@ -329,6 +342,7 @@ std::vector<FieldError> problems_of_one_stage(const RunConfig& config, const Ste
                  str("'", config.metrics.trace, "'"), "names no steps", "write 10-12, or 10 for one step");
   checks.at_least("resilience.max_bad_steps", config.resilience.max_bad_steps, 1);
   checks.at_least("resilience.recompute_interval", config.resilience.recompute_interval, 0);
+  check_spikes(config, checks);
   check_watchdog(config.resilience, checks);
   checks.at_least("runtime.threads_per_rank", config.runtime.threads_per_rank.value, 0);
   checks.at_least("runtime.nccl_max_ctas", config.runtime.nccl_max_ctas, 0);

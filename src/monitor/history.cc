@@ -16,7 +16,11 @@ bool report_the_same(const MetricRecord& a, const MetricRecord& b) {
 
 }  // namespace
 
-bool sets_course(const MetricRecord& record) { return !record.event || record.is("resume") || record.is("ready"); }
+bool goes_back(const MetricRecord& record) {
+  return record.is("resume") || record.is("ready") || record.is("rollback");
+}
+
+bool sets_course(const MetricRecord& record) { return !record.event || goes_back(record); }
 
 void add_to_history(std::vector<MetricRecord>& history, MetricRecord record) {
   if (!sets_course(record)) return;

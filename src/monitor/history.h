@@ -9,8 +9,9 @@
 
 namespace tokamak {
 
-// Whether `record` has values, or is the event "resume" or "ready" of a start. Then earlier records of later steps are
-// no longer valid.
+// Whether `record` is the event "resume" or "ready" of a start, or "rollback". The run goes on from its step.
+bool goes_back(const MetricRecord& record);
+// Whether earlier records of later steps are no longer valid: `record` has values, or goes_back().
 bool sets_course(const MetricRecord& record);
 
 // Adds the next record of the file and removes those that it makes invalid. `history`: records of values by ascending

@@ -1,6 +1,7 @@
 // The steps since the last report and their values. It reads no clock and no device: its caller passes every number.
 #pragma once
 
+#include <cmath>
 #include <functional>
 
 #include "monitor/record.h"
@@ -14,9 +15,12 @@ struct StepOutcome {
   double loss = 0;       // mean over the global batch
   double z_loss = 0;     // mean over the global batch
   double grad_norm = 0;  // global, before clipping
-  bool applied = true;   // false: not finite, weights untouched
+  bool applied = true;   // false: not finite or a spike, weights untouched
+  bool zeroed = false;   // the gradient's values that are not finite were set to zero
   double attended = 0;   // tokens that a token of this rank attended to, on average
   double time = 0;       // now_seconds() after the step was enqueued
+
+  bool is_finite() const { return std::isfinite(loss) && std::isfinite(z_loss) && std::isfinite(grad_norm); }
 };
 
 // Turns steps and seconds into tokens, MFU and an ETA.

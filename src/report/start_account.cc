@@ -87,6 +87,9 @@ void StartAccount::see_event(const MetricRecord& record) {
         report_.startup.push_back({one.name.substr(kPhase.size()), one.value});
       }
     }
+  } else if (record.is("rollback")) {
+    trained_.push_back({record.step, record.step, 0});
+    report_.last_step = reached_ = record.step;
   } else if (record.is("checkpoint")) {
     ++report_.saves.committed;
     report_.saves.bytes += std::llround(record.value_or("checkpoint/bytes", 0));

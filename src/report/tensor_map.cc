@@ -5,12 +5,13 @@
 #include <limits>
 
 #include "base/error.h"
+#include "monitor/history.h"
 
 namespace tokamak {
 
 // A later record of a step replaces the earlier ones, as in monitor/history.h.
 void TensorMapBuilder::see(const MetricRecord& record) {
-  if (record.is("resume") || record.is("ready")) forget_from(record.step + 1);
+  if (goes_back(record)) forget_from(record.step + 1);
   if (record.event || record.tensors.empty()) return;
   forget_from(record.step);
   Record& added = records_.emplace_back(Record{.step = record.step});

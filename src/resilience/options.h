@@ -11,15 +11,47 @@ namespace tokamak {
 
 // What happens to a step whose loss or gradient is not finite. Its update is skipped, the run ends, or the gradient's
 // values that are not finite become zero.
-enum class NonFiniteAction { kSkip, kStop };
+enum class NonFiniteAction { kSkip, kZero, kStop };
 inline const std::vector<std::string>& enum_names(NonFiniteAction) {
-  static const std::vector<std::string> names = {"skip", "stop"};
+  static const std::vector<std::string> names = {"skip", "zero", "stop"};
   return names;
 }
+
+// What happens at a spike of the loss or of the gradient norm.
+enum class SpikeAction { kNone, kLog, kSkip, kRollback };
+inline const std::vector<std::string>& enum_names(SpikeAction) {
+  static const std::vector<std::string> names = {"none", "log", "skip", "rollback"};
+  return names;
+}
+
+struct SpikeOptions {
+  SpikeAction action = SpikeAction::kLog;
+  int64_t window = 128;
+  double threshold = 8;
+  int64_t consecutive = 2;
+  AutoInt skip_samples;
+  int64_t max_rollbacks = 8;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("action", action,
+      "log: an event; skip: leave out each such update; rollback: go back to the newest checkpoint before the spike, and "
+      "leave out the samples that were read in it; none: do not look");
+    v("window", window, "steps whose loss and gradient norm say what is usual; half of them come first after a start");
+    v("threshold", threshold,
+      "distance above the median that is a spike, in standard deviations, estimated by the median of deviations; lower: "
+      "smaller spikes are found, and false ones");
+    v("consecutive", consecutive, "spiking steps in a row that are a spike for log and rollback");
+    v("skip_samples", skip_samples,
+      "samples left out after a rollback, from the spike's first step on; auto: those of its steps and of 32 more");
+    v("max_rollbacks", max_rollbacks, "rollbacks of a run; the next spike ends it (exit 7)");
+  }
+};
 
 struct ResilienceOptions {
   NonFiniteAction non_finite = NonFiniteAction::kSkip;
   int64_t max_bad_steps = 10;
+  SpikeOptions spike;
   int64_t recompute_interval = 0;
   bool verify_state = false;
   Duration stop_deadline;
@@ -32,9 +64,10 @@ struct ResilienceOptions {
   void fields(Visitor& v) {
     v("non_finite", non_finite,
       "what to do with a step whose loss or gradient is not finite, after the first such value is traced to its "
-      "operation: skip its update, or stop (exit 7)");
+      "operation: skip its update; zero: make it with zeros for the gradient's values that are not finite; or stop (exit 7)");
     v("max_bad_steps", max_bad_steps,
       "consecutive steps with a non-finite loss or gradient before the run ends (exit 7); each is skipped");
+    v("spike", spike, "a loss or gradient norm far above those of the steps before");
     v("recompute_interval", recompute_interval,
       "steps between those that compute gradients twice, in twice the time, and compare the bits; a GPU needs "
       "runtime.deterministic; 0: never");

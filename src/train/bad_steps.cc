@@ -5,7 +5,7 @@
 namespace tokamak {
 
 void BadSteps::see(const StepOutcome& outcome) {
-  if (outcome.applied) {
+  if (outcome.applied && !outcome.zeroed) {
     in_a_row_ = 0;
     return;
   }
@@ -13,7 +13,7 @@ void BadSteps::see(const StepOutcome& outcome) {
   if (in_a_row_ < most_in_a_row_) return;
   throw SharedError(Kind::kNumerics,
                     str("step ", outcome.step, ": loss ", outcome.loss, " and gradient norm ", outcome.grad_norm, "; ",
-                        in_a_row_, " steps in a row were not finite (resilience.max_bad_steps ", most_in_a_row_, ")"),
+                        in_a_row_, " steps in a row were bad (resilience.max_bad_steps ", most_in_a_row_, ")"),
                     advice_(outcome.step - in_a_row_ + 1));
 }
 

@@ -1,4 +1,5 @@
-// Counts steps whose loss or gradient was not finite. The optimizer skips such a step; too many in a row end the run.
+// Counts bad steps: those that the optimizer has skipped, or made with zeros in the gradient. Too many in a row end the
+// run.
 #pragma once
 
 #include <cstdint>

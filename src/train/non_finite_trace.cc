@@ -201,7 +201,8 @@ RunEvent trace_non_finite(Comm& comm, Engine& engine, const SampleSource& source
       return view_of(batch);
     };
     compute_gradients(engine, next, loader.micro_batches_per_step());
-    reduce_and_clip(engine.parameters(), engine.compute(), engine.sums(), engine.control(), traced.max_grad_norm);
+    reduce_and_clip(engine.parameters(), engine.compute(), engine.sums(), engine.control(),
+                    {.max_norm = traced.max_grad_norm});
     engine.compute().synchronize();
   }
 

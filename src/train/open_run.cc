@@ -41,6 +41,13 @@ Checkpointer lock_directory(Comm& comm, const RunConfig& config, RunProgress* pr
                                     }}};
 }
 
+// Makes the state at a row's end the one at the next row's beginning.
+void begin_row(RunState& state) {
+  state.next_sample = 0;
+  state.outcomes = {};            // other data, lengths or batches have another usual loss
+  state.owes_evaluation = false;  // the row before has made it
+}
+
 RunRecords open_records(World& world, const RunConfig& config, int64_t total_steps, const std::string& incarnation,
                         StartFacts& facts) {
   // The directory is locked: no other run writes there.
@@ -59,17 +66,17 @@ OpenRun::OpenRun(World& world, const RunConfig& complete, StartFacts given, RunP
       facts(std::move(given)),
       progress(watched),
       table(made_collectively(world.comm(), [&] { return RunTable(config); })),
-      places(made_collectively(world.comm(), [&] { return stage_places(config, table); })),
-      data(made_collectively(world.comm(),
-                             [&] { return RunData(config_of_row(config, table.rows().front()), places.front()); })),
+      data(made_collectively(
+          world.comm(),
+          [&] { return RunData(config_of_row(config, table.rows().front()), stage_places(config, table).front()); })),
       checkpointer((facts.startup.done("data"), lock_directory(world.comm(), config, progress))),
       records(open_records(world, config, table.total_steps(), checkpointer.incarnation(), facts)),
       comm_(world.comm()) {}
 
-void OpenRun::open_row(int64_t row) {
+void OpenRun::open_row(int64_t row, const std::vector<LeftOut>& left_out) {
   if (row == row_) return;
   row_ = row;
-  collectively(comm_, [&] { data.emplace(row_config(), places[row_]); });
+  collectively(comm_, [&] { data.emplace(row_config(), stage_places(config, table, left_out)[row_]); });
 }
 
 void OpenRun::find_start() {
@@ -78,8 +85,8 @@ void OpenRun::find_start() {
   if (!point_.checkpoint) return;
   restore();
   if (point_.state.step < row().last_step() || is_last_row() || point_.state.owes_evaluation) return;
-  open_row(row_ + 1);
-  point_.state.next_sample = 0;
+  open_row(row_ + 1, point_.state.left_out);
+  begin_row(point_.state);
 }
 
 // A checkpoint has the data of the row that its last step belongs to.
@@ -88,8 +95,18 @@ void OpenRun::restore() {
   RunState& state = point_.state;
   state = saved.state;
   expect_same_tokens(state);
-  open_row(row_of_step(table.rows(), state.step));
-  collectively(comm_, [&] { state.next_sample = data->train.restore(saved.data); });
+  open_row(row_of_step(table.rows(), state.step), state.left_out);
+  state = state_of(saved);
+}
+
+RunState OpenRun::state_of(const TrainingPoint& saved) const {
+  RunState state = saved.state;
+  if (state.step > 0 && state.step == first_state_of_row()) {
+    begin_row(state);
+  } else {
+    collectively(comm_, [&] { state.next_sample = data->train.restore(saved.data); });
+  }
+  return state;
 }
 
 void OpenRun::expect_same_tokens(const RunState& state) const {
@@ -109,11 +126,10 @@ void OpenRun::expect_same_tokens(const RunState& state) const {
 
 void OpenRun::next_row() {
   const PhaseScope phase(progress, Phase::kLoad);
-  open_row(row_ + 1);
   point_ = {.state = {}, .checkpoint = checkpointer.read_committed(), .is_border = true};
-  point_.state = point_.checkpoint->manifest().point.state;
-  point_.state.next_sample = 0;
-  point_.state.owes_evaluation = false;  // the row before has made it
+  const TrainingPoint& saved = point_.checkpoint->manifest().point;
+  open_row(row_ + 1, saved.state.left_out);
+  point_.state = state_of(saved);
 }
 
 }  // namespace tokamak

@@ -37,6 +37,10 @@ class OpenRun {
   bool is_at_border() const { return point_.is_border; }
 
   const StageRow& row() const { return table.rows()[row_]; }
+  int64_t first_state_of_row() const { return row().first_step - 1; }  // the step after which it begins
+  // The state of a checkpoint in the open row, or at its beginning. Collective. SharedError(kData) if it belongs to
+  // other data.
+  RunState state_of(const TrainingPoint& saved) const;
   bool is_last_row() const { return row_ + 1 == std::ssize(table.rows()); }
   RunConfig row_config() const { return config_of_row(config, row()); }
 
@@ -44,15 +48,14 @@ class OpenRun {
   StartFacts facts;
   RunProgress* const progress;  // ticks as files of checkpoints are read and written
   const RunTable table;
-  const std::vector<StagePlace> places;  // of each row
-  std::optional<RunData> data;           // of the row; never empty
+  std::optional<RunData> data;  // of the row; never empty
   Checkpointer checkpointer;
   RunRecords records;
   int64_t most_planned = 0;  // bytes of device memory, of the rows that this start has trained
 
  private:
-  void open_row(int64_t row);
-  void restore();  // the state of point_.checkpoint
+  void open_row(int64_t row, const std::vector<LeftOut>& left_out);  // by the rows before it
+  void restore();                                                    // the state of point_.checkpoint
   void expect_same_tokens(const RunState& state) const;
 
   Comm& comm_;

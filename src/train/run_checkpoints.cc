@@ -135,7 +135,7 @@ void RunCheckpoints::advance() {
 void RunCheckpoints::save(const RunState& state, int64_t bad_steps) {
   if (bad_steps > 0) {
     clock_.restart(state);
-    return report({.step = state.step, .reason = str("the last ", bad_steps, " step(s) were not finite")});
+    return report({.step = state.step, .reason = str("the last ", bad_steps, " step(s) were bad")});
   }
   begin(state, Retention::kPrune);
   if (!config_.checkpoint.async) finish();
@@ -206,6 +206,24 @@ std::string RunCheckpoints::newest_before(int64_t step) const {
     }
     return newest;
   });
+}
+
+bool RunCheckpoints::has_before(int64_t step) const {
+  return value_of_rank_zero(comm_, [&] {
+    const std::vector<int64_t> steps = open_.checkpointer.store().steps();
+    return std::any_of(steps.begin(), steps.end(),
+                       [&](int64_t saved) { return open_.first_state_of_row() <= saved && saved < step; });
+  });
+}
+
+RunState RunCheckpoints::load_before(int64_t step) {
+  const PhaseScope phase(open_.progress, Phase::kLoad);
+  finish();
+  CheckpointReader reader = open_.checkpointer.read_between(open_.first_state_of_row(), step - 1);
+  load_weights(comm_, reader, engine_);
+  RunState state = open_.state_of(reader.manifest().point);
+  keep_known_averages(config_.averages, state, reader.directory(), comm_.rank() == 0);
+  return state;
 }
 
 }  // namespace tokamak

@@ -48,7 +48,7 @@ class RunCheckpoints {
 
   void advance();  // goes on with the save under way, if any, without waiting for the disk
   bool due(const RunState& state) { return clock_.due(state, comm_); }
-  // If the last `bad_steps` steps were not finite, it is put off: it would push out an older save, perhaps the last
+  // If the last `bad_steps` steps were bad, it is put off: it would push out an older save, perhaps the last
   // good one.
   void save(const RunState& state, int64_t bad_steps);
   // Ends the run's saves. SharedError(kCheckpoint) if the last one is refused.
@@ -57,6 +57,10 @@ class RunCheckpoints {
 
   // The newest checkpoint of a step before `step`; empty if there is none. Collective.
   std::string newest_before(int64_t step) const;
+  // Whether there is one that the open row of stages can go back to. Collective.
+  bool has_before(int64_t step) const;
+  // Loads the newest one that verifies, and returns its state. SharedError(kCheckpoint) if there is none. Collective.
+  RunState load_before(int64_t step);
 
  private:
   Phase phase() const;

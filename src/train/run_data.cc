@@ -96,7 +96,8 @@ DataMemory plan_data_memory(const RunConfig& config, int64_t micro_batch) {
   return {read_ahead_bytes(config, micro_batch), samples};
 }
 
-std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& table) {
+std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& table,
+                                     const std::vector<LeftOut>& left_out) {
   const std::vector<StageRow>& rows = table.rows();
   if (rows.size() == 1 && config.data.grid_length.is_auto()) return {{}};
   int64_t grid = config.data.grid_length.value;
@@ -119,7 +120,11 @@ std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& ta
              "tokenize all data with one tokenizer");
       }
       const bool goes_on = r + 1 < rows.size() && same_stream(own.data.sources, rows[r + 1].options.sources);
-      place = goes_on ? source.next_in_stream(samples_of(own)) : source.next_stream(samples_of(own));
+      int64_t samples = samples_of(own);
+      for (const LeftOut& range : left_out) {
+        if (row_of_step(rows, range.step) == static_cast<int64_t>(r)) samples += range.samples;
+      }
+      place = goes_on ? source.next_in_stream(samples) : source.next_stream(samples);
     } catch (const Error& error) {
       throw Error(error.kind(), str("stage '", rows[r].options.name, "': ", error.what()), error.hint());
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/run_state.h"
 #include "data/manifest.h"
 #include "data/sample_source.h"
 #include "tokenizer/tokenizer.h"
@@ -34,8 +35,9 @@ int64_t read_ahead_bytes(const RunConfig& config, int64_t micro_batch);
 DataMemory plan_data_memory(const RunConfig& config, int64_t micro_batch);
 
 // The place of each row of the run's stages in its data. It depends on what the rows before it read, and on the
-// longest length. Opens the training data of all rows. Error(kData) and Error(kConfig) as RunData, naming the stage.
-std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& table);
+// longest length, and on the samples that the run has left out. Opens the training data of all rows. Error(kData) and Error(kConfig) as RunData, naming the stage.
+std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& table,
+                                     const std::vector<LeftOut>& left_out = {});
 
 struct RunData {
   // `config` is that of one row of stages, which begins at `place`. Error(kData) and Error(kConfig) as SampleSource,

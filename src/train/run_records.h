@@ -42,7 +42,10 @@ class RunRecords {
 
   bool reports() const { return recorder_.reports(); }
   void event(RunEvent event, std::vector<NamedValue> values = {}) {
-    recorder_.event(step(), std::move(event), std::move(values));
+    event_at(step(), std::move(event), std::move(values));
+  }
+  void event_at(int64_t step, RunEvent event, std::vector<NamedValue> values = {}) {
+    recorder_.event(step, std::move(event), std::move(values));
   }
   void flush() { recorder_.flush(); }
 

@@ -17,6 +17,7 @@ struct StageRow {
   int64_t first_step = 1;  // in the run
 
   int64_t last_step() const { return first_step + options.steps - 1; }
+  bool contains(int64_t step) const { return first_step <= step && step <= last_step(); }
   int64_t sequences() const { return options.global_batch_tokens / options.sequence_length; }
 };
 

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "optim/grad_norm.h"
 
 namespace tokamak {
 
@@ -48,7 +47,8 @@ double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_ba
 
 void update_weights(Engine& engine, const StepSettings& settings) {
   Stream& compute = engine.compute();
-  reduce_and_clip(engine.parameters(), compute, engine.sums(), engine.control(), settings.max_grad_norm);
+  reduce_and_clip(engine.parameters(), compute, engine.sums(), engine.control(),
+                  {settings.max_grad_norm, settings.limits, settings.non_finite});
   ShardStatistics* statistics = settings.statistics;
   if (statistics != nullptr) {
     statistics->see_gradients(compute, engine.sums().flat(kSumTargets, kSumTargets + 1));

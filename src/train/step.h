@@ -11,6 +11,7 @@
 #include "data/loader.h"
 #include "engine/engine.h"
 #include "monitor/interval.h"
+#include "optim/grad_norm.h"
 #include "resilience/progress.h"
 #include "train/state_guard.h"
 
@@ -23,6 +24,8 @@ struct StepSettings {
   int64_t t = 1;  // steps since the optimizer's state was zero, this one included
   double lr = 0;
   double max_grad_norm = 1;
+  StepLimits limits = {};
+  NonFiniteGradients non_finite = NonFiniteGradients::kKept;
   int64_t micro_batches = 1;              // of this rank
   StateGuard* guard = nullptr;            // sees the state before and after the update
   ShardStatistics* statistics = nullptr;  // sees gradients before clipping, then weights and updates

@@ -2,8 +2,10 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "comm/collective_error.h"
@@ -18,6 +20,13 @@ namespace {
 
 constexpr int64_t kTimeIsOver = 1000;  // beyond the numbers of signals
 constexpr int64_t kMostTraces = 8;     // of values that are not finite, in a start: each takes some ten steps' time
+
+constexpr int64_t kMoreStepsLeftOut = 32;  // than those of the spike: what damaged the loss may go on
+
+std::string text_of(const LeftOut& range) {
+  return str(range.samples, " samples from sample ", range.first_sample, " on, first read in step ", range.step, " (",
+             range.reason, ")");
+}
 
 // `planned`: of the row that needs most, since the peak is the program's.
 void report_memory(int64_t planned, const Device& device) {
@@ -59,6 +68,16 @@ RunEnd Trainer::train(bool was_done) {
     log::info("nothing to train: the run is done at step ", state_.step, "; ", limit, " trains on");
   }
   if (std::exchange(state_.owes_evaluation, false) && !was_done) evaluate_if_due();
+  while (true) {
+    try {
+      return train_on();
+    } catch (const Spike& spike) {
+      roll_back(spike);
+    }
+  }
+}
+
+RunEnd Trainer::train_on() {
   while (!row_is_done()) {
     if (state_.step + 1 == options_.trace_step) {
       read_outcome();
@@ -89,20 +108,26 @@ void Trainer::step() {
   const RunTable::Row row = open_.table.at(step);
   trace_.begin(step);
   const double attended = compute_gradients(step);
-  const StepSettings settings = {.t = step - state_.optimizer_start,
-                                 .lr = row.lr,
-                                 .max_grad_norm = config().training.max_grad_norm,
-                                 .guard = checks_->guard(),
-                                 .statistics = statistics_due(step) ? engine().statistics() : nullptr,
-                                 .averages = average_weights(config().averages, open_.table, step, state_)};
+  StepSettings settings = settings_of(step);
+  settings.limits = limits();
+  settings.statistics = statistics_due(step) ? engine().statistics() : nullptr;
+  settings.averages = average_weights(config().averages, open_.table, step, state_);
   update_weights(engine(), settings);
   reader_->fetch(step, row.lr, attended);
   trace_.end(step);
   state_.step = step;
   state_.tokens += row.stage->options.global_batch_tokens;
   last_first_sample_ = state_.next_sample;
-  state_.next_sample += row.stage->sequences();
+  state_.next_sample = past_left_out(state_, last_first_sample_ + row.stage->sequences());
+  if (state_.next_sample != last_first_sample_ + row.stage->sequences()) open_loader();
   records().at_step(step);
+}
+
+StepSettings Trainer::settings_of(int64_t step) {
+  return {.t = step - state_.optimizer_start,
+          .lr = open_.table.at(step).lr,
+          .max_grad_norm = config().training.max_grad_norm,
+          .guard = checks_->guard()};
 }
 
 double Trainer::compute_gradients(int64_t step) {
@@ -120,35 +145,110 @@ double Trainer::compute_gradients(int64_t step) {
 Trainer::Gradients Trainer::read_outcome() {
   Gradients gradients = Gradients::kKept;
   if (reader_->pending()) {
-    const StepOutcome outcome = reader_->take();
+    StepOutcome outcome = reader_->take();
     checks_->see_outcome(outcome.step);
+    const bool zeroes = !outcome.is_finite() && config().resilience.non_finite == NonFiniteAction::kZero;
+    if (zeroes) {
+      see_bad_step(outcome);
+      outcome = repeat_with_zeros(outcome);
+      gradients = Gradients::kLost;
+    }
     records().monitor().step(outcome, loader_->wait_seconds());
     if (statistics_due(outcome.step)) report_statistics(outcome.step);
-    if (!outcome.applied) {
-      if (comm_.rank() == 0) {
-        log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
-                     ": not finite, the update is skipped");
-      }
-      if (bad_steps_.in_a_row() == 0 && traces_ < kMostTraces) {
-        trace_bad_step(outcome.step);
-        gradients = Gradients::kLost;
-      }
-    }
+    if (!outcome.is_finite() && !zeroes) gradients = see_bad_step(outcome);
     bad_steps_.see(outcome);
+    if (outcome.is_finite()) see_spike(outcome);
   }
   report_stragglers();
   return gradients;
 }
 
 // The update was skipped, so the state is the one before the step.
-void Trainer::trace_bad_step(int64_t step) {
-  const RunEvent event = trace(step, last_first_sample_);
+Trainer::Gradients Trainer::see_bad_step(const StepOutcome& outcome) {
+  if (comm_.rank() == 0) {
+    log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
+                 ": not finite, the update is skipped");
+  }
+  if (bad_steps_.in_a_row() > 0 || traces_ == kMostTraces) return Gradients::kKept;
+  const RunEvent event = trace(outcome.step, last_first_sample_);
   if (comm_.rank() == 0 && event.texts.empty()) {
     log::warning("the first time, a processor, its memory or a transfer was at fault");
   }
   if (++traces_ == kMostTraces && comm_.rank() == 0) log::warning("no more steps are traced in this start");
-  if (config().resilience.non_finite == NonFiniteAction::kSkip) return;
-  throw SharedError(Kind::kNumerics, event.detail, bad_steps_.advice(step));
+  if (config().resilience.non_finite != NonFiniteAction::kStop) return Gradients::kLost;
+  throw SharedError(Kind::kNumerics, event.detail, bad_steps_.advice(outcome.step));
+}
+
+// Makes the update that was skipped, from the same state and samples, with zeros for the gradient's values that are not
+// finite. If the loss is not finite, it is skipped again.
+StepOutcome Trainer::repeat_with_zeros(const StepOutcome& skipped) {
+  StepOutcome outcome;
+  {
+    const OffTheClock off(records().clock());
+    Loader again(open_.data->train, loader_options(last_first_sample_));
+    tokamak::compute_gradients(engine(), batches_of(again, progress()), again.micro_batches_per_step());
+    StepSettings settings = settings_of(skipped.step);
+    settings.non_finite = NonFiniteGradients::kZeroed;
+    update_weights(engine(), settings);
+    reader_->fetch(skipped.step, skipped.lr, skipped.attended);
+    outcome = reader_->take();
+    checks_->see_outcome(outcome.step);
+  }
+  outcome.time = now_seconds();
+  outcome.zeroed = true;
+  if (comm_.rank() != 0) return outcome;
+  if (outcome.applied) {
+    log::warning("step ", outcome.step, ": updated, with zeros for what is not finite in the gradient");
+  } else {
+    log::warning("step ", outcome.step, ": the loss is not finite, so zeros in the gradient do not help");
+  }
+  return outcome;
+}
+
+void Trainer::see_spike(const StepOutcome& outcome) {
+  const SpikeOptions& options = config().resilience.spike;
+  if (options.action == SpikeAction::kNone) return;
+  const std::optional<Spike> spike = see_outcome(options, outcome, last_first_sample_, state_.outcomes);
+  if (!outcome.applied && comm_.rank() == 0) {
+    log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
+                 ": a spike, the update is skipped");
+  }
+  if (!spike) return;
+  const std::string text = str(spike->steps, " step(s) from step ", spike->step, " on: ", spike->text);
+  if (comm_.rank() == 0) log::warning("spike, ", text);
+  records().monitor().event("spike", outcome.step, text, {count_value("spike/first_step", spike->step)});
+  if (options.action != SpikeAction::kRollback) return;
+  if (checkpoints_.has_before(spike->step)) throw *spike;
+  if (comm_.rank() == 0) log::warning("there is no checkpoint before it to go back to; the run goes on");
+}
+
+// Goes back to a checkpoint before the spike, and leaves out samples from its first step on. The state records this, so
+// that each later start does the same.
+void Trainer::roll_back(const Spike& spike) {
+  const SpikeOptions& options = config().resilience.spike;
+  const int64_t of_step = open_.row().sequences(), steps = spike.steps + kMoreStepsLeftOut;
+  const int64_t samples = options.skip_samples.is_auto() ? steps * of_step : options.skip_samples.value;
+  LeftOut range{.step = spike.step, .first_sample = spike.sample, .samples = samples, .reason = spike.text};
+  if (std::ssize(state_.left_out) >= options.max_rollbacks) {
+    std::vector<std::string> tried;
+    for (const LeftOut& one : state_.left_out) tried.push_back(text_of(one));
+    throw SharedError(Kind::kNumerics,
+                      str("a spike at step ", spike.step, ": ", spike.text, "; ", tried.size(),
+                          " rollbacks (resilience.spike.max_rollbacks) left out ", join(tried, "; ")),
+                      bad_steps_.advice(spike.step));
+  }
+  std::vector<LeftOut> left_out = state_.left_out;
+  RunState state = checkpoints_.load_before(spike.step);
+  left_out.push_back(std::move(range));
+  state.left_out = std::move(left_out);
+  state.next_sample = past_left_out(state, state.next_sample);
+  if (comm_.rank() == 0) {
+    log::warning("rolled back to step ", state.step, "; left out: ", text_of(state.left_out.back()));
+  }
+  records().event_at(state.step, {"rollback", text_of(state.left_out.back()), {}},
+                     {count_value("rollback/from_step", state_.step), count_value("rollback/samples", samples)});
+  go_to(state);
+  saves_soon_ = true;
 }
 
 RunEvent Trainer::trace(int64_t step, int64_t first_sample) {
@@ -160,6 +260,24 @@ RunEvent Trainer::trace(int64_t step, int64_t first_sample) {
   if (comm_.rank() == 0) log::warning("traced ", event.detail);
   records().event(event, {{"time/trace", off.seconds()}});
   return event;
+}
+
+StepLimits Trainer::limits() const {
+  const SpikeOptions& options = config().resilience.spike;
+  return options.action == SpikeAction::kSkip ? spike_limits(options, state_.outcomes) : StepLimits();
+}
+
+// `next`, or if samples from there on are left out, the first one after them.
+int64_t Trainer::past_left_out(const RunState& state, int64_t next) const {
+  for (bool moves = true; std::exchange(moves, false);) {
+    for (const LeftOut& range : state.left_out) {
+      if (open_.row().contains(range.step) && range.first_sample == next) {
+        next += range.samples;
+        moves = true;
+      }
+    }
+  }
+  return next;
 }
 
 bool Trainer::statistics_due(int64_t step) const {
@@ -266,7 +384,8 @@ void Trainer::take_samples() {
 
 void Trainer::save_if_due() {
   checkpoints_.advance();
-  if (!checkpoints_.due(state_)) return;
+  const bool is_due = checkpoints_.due(state_);
+  if (!std::exchange(saves_soon_, false) && !is_due) return;
   read_outcome();
   checkpoints_.save(state_, bad_steps_.in_a_row());
 }

@@ -14,6 +14,7 @@
 #include "train/prepared_run.h"
 #include "train/run_checkpoints.h"
 #include "train/sampler.h"
+#include "train/spikes.h"
 #include "train/step.h"
 #include "train/step_trace.h"
 #include "train/stop_signal.h"
@@ -52,11 +53,17 @@ class Trainer {
   void report_ready(int64_t committed_bytes);
   void report_row();
   RunEnd train(bool was_done);  // until it is finished, or is to stop
+  RunEnd train_on();            // until then, or throws Spike
   void step();
   double compute_gradients(int64_t step);  // and reads the outcome of the step before
   enum class Gradients { kKept, kLost };
-  Gradients read_outcome();  // of the last step, if it has not been read; whether a trace has overwritten gradients
-  void trace_bad_step(int64_t step);
+  // Of the last step, if it has not been read. Whether a trace has overwritten gradients. Throws Spike if the run must
+  // go back.
+  Gradients read_outcome();
+  Gradients see_bad_step(const StepOutcome& outcome);
+  StepOutcome repeat_with_zeros(const StepOutcome& skipped);
+  void see_spike(const StepOutcome& outcome);
+  void roll_back(const Spike& spike);
   RunEvent trace(int64_t step, int64_t first_sample);  // and writes the event
   void report_statistics(int64_t step);
   void report_stragglers();
@@ -73,6 +80,10 @@ class Trainer {
   void stop_between();  // throws StopRequested if the run must stop
 
   LoaderOptions loader_options(int64_t first_sample) const;
+  void open_loader();  // that begins with the next sample
+  StepSettings settings_of(int64_t step);
+  StepLimits limits() const;
+  int64_t past_left_out(const RunState& state, int64_t next) const;
   bool statistics_due(int64_t step) const;  // whether tensor statistics are due; always at the last step
   bool due(int64_t interval) const { return row_is_done() || (interval > 0 && state_.step % interval == 0); }
   bool row_is_done() const { return state_.step >= open_.row().last_step(); }
@@ -96,6 +107,7 @@ class Trainer {
   int64_t traces_ = 0;  // of values that are not finite
   RunState state_;
   int64_t last_first_sample_ = 0;  // of the last step
+  bool saves_soon_ = false;        // a rollback is not yet part of a checkpoint
 };
 
 }  // namespace tokamak

@@ -165,7 +165,7 @@ void Trainer::go_to(const RunState& state) {
                 row.sequences(), " of ", row.options.sequence_length);
   checkpoints_.go_to(state);
   state_ = state;
-  loader_.emplace(open_.data->train, loader_options(state_.next_sample));
+  open_loader();
   reader_.emplace(engine());
   trace_.forget();
   bad_steps_.forget();
@@ -182,6 +182,8 @@ void Trainer::go_to(const RunState& state) {
        .peak_flops = device.peak_flops(compute_dtype(config().precision)) * comm_.size()},
       [&device] { return device.used_bytes(); });
 }
+
+void Trainer::open_loader() { loader_.emplace(open_.data->train, loader_options(state_.next_sample)); }
 
 LoaderOptions Trainer::loader_options(int64_t first_sample) const {
   const Comm& data = run_.mesh->mesh().data();

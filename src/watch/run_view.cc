@@ -66,7 +66,7 @@ void RunView::see(const MetricRecord& record) {
 }
 
 void RunView::see_event(const MetricRecord& record) {
-  const bool goes_on = record.is("resume") || record.is("ready");
+  const bool goes_on = goes_back(record);
   const int64_t lost = goes_on ? std::max<int64_t>(0, step - record.step) : 0;
   events.push_back(line_of(record, account.last(), account.starts(), lost));
   if (events.size() > kMostEvents) events.pop_front();

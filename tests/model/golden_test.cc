@@ -140,7 +140,8 @@ TEST_CASE("twenty steps of AdamW with clipping follow torch's losses and gradien
       small.parameters.begin_step();
       small.model.forward_backward(*small.stream, batch.batch(), small.sums);
       small.model.finish_gradients(*small.stream);
-      reduce_and_clip(small.parameters, *small.stream, small.sums, small.control, recipe.at("max_grad_norm"));
+      reduce_and_clip(small.parameters, *small.stream, small.sums, small.control,
+                      {.max_norm = recipe.at("max_grad_norm")});
       small.optimizer->step(*small.stream, {.t = step, .lr = recipe.at("lr"), .control = small.control});
       const auto i = static_cast<size_t>(step - 1);
       CHECK(small.decided(kMeanLoss) == Approx(losses[i]).epsilon(1e-5));

@@ -105,7 +105,7 @@ TEST_CASE("steps of AdamW equal those of the published form, which multiplies lo
       small.parameters.begin_step();
       small.model.forward_backward(*small.stream, batch.batch(), small.sums);
       small.model.finish_gradients(*small.stream);
-      reduce_and_clip(small.parameters, *small.stream, small.sums, small.control, 0);
+      reduce_and_clip(small.parameters, *small.stream, small.sums, small.control, {});
       CHECK(small.decided(kMeanLoss) == Approx(losses.at(static_cast<size_t>(t - 1))).epsilon(1e-6));
       small.optimizer->step(*small.stream, {.t = t, .lr = of_all("lr"), .control = small.control});
     }

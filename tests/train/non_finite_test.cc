@@ -334,8 +334,10 @@ TEST_CASE("a fault that does not happen again is said to be the hardware's, and 
     CheckpointReader reader = CheckpointReader::open(place.checkpoint("source", 3));
     load_weights(world.comm(), reader, *engines[static_cast<size_t>(world.rank())]);
     RunState state = reader.manifest().point.state;
-    const RunState next = {.step = 4, .tokens = state.tokens / 3 * 4, .next_sample = state.next_sample / 3 * 4};
-    trainer.go_to(next);
+    state.step = 4;
+    state.tokens = state.tokens / 3 * 4;
+    state.next_sample = state.next_sample / 3 * 4;
+    trainer.go_to(state);
     return trainer.run();
   };
   train(2, past, options);
@@ -357,4 +359,40 @@ TEST_CASE("a sound run is not traced, and resilience.non_finite: stop ends a bad
                }));
   CHECK(error.kind() == Kind::kNumerics);
   CHECK_THAT(error.what(), Contains("step 4: rank 1 (") && Contains("forward of layer 2: swiglu made out[0, 0] nan"));
+}
+
+TEST_CASE("resilience.non_finite: zero makes the update with zeros for the gradient's values that are not finite") {
+  const ToyPlace place;
+  std::vector<ToyState> ends;
+  for (const float value : {kInfinity, 0.0f}) {
+    const std::string name = value == 0 ? "zero" : "infinite";
+    RunConfig config = place.config(name);
+    config.resilience.non_finite = NonFiniteAction::kZero;
+    std::optional<Plant> plant;
+    train(1, config, after_step_3(config, 0, [&](Engine& engine) {
+            Device& device = *engine.backend().device;
+            plant.emplace(device, Plant::Place{"gemm down dw", {"backward", 1}, "c", value, 7});
+            device.observe(*plant);
+          }));
+    ends.push_back(saved_state(place.checkpoint(name, 6)));
+  }
+  CHECK((ends[0].tensors == ends[1].tensors));
+  CHECK(last_event(place.run("infinite"), "non_finite").event->text("operation") == "gemm down dw");
+  const auto skipped = records(place.run("infinite"), "optim/skipped_steps");
+  CHECK(skipped.rbegin()->second == 0);
+  const auto all = events(place.run("zero"));
+  CHECK(std::count(all.begin(), all.end(), "non_finite") == 0);
+
+  // Such steps are bounded, too.
+  RunConfig config = place.config("bounded");
+  config.resilience.non_finite = NonFiniteAction::kZero;
+  config.resilience.max_bad_steps = 3;
+  std::optional<Plant> plant;
+  const SharedError error =
+      error_of(1, config, after_step_3(config, 0, [&](Engine& engine) {
+                 Device& device = *engine.backend().device;
+                 plant.emplace(device, Plant::Place{"gemm down dw", {"backward", 1}, "c", kNaN, 7});
+                 device.observe(*plant);
+               }));
+  CHECK_THAT(error.what(), Contains("3 steps in a row were bad"));
 }

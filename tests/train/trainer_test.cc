@@ -260,7 +260,7 @@ TEST_CASE("steps that are not finite leave the weights alone, and too many in a 
   config.resilience.max_bad_steps = 3;
   const SharedError error = error_of(3, config);
   CHECK(error.kind() == Kind::kNumerics);
-  CHECK_THAT(error.what(), Contains("3 steps in a row were not finite"));
+  CHECK_THAT(error.what(), Contains("3 steps in a row were bad"));
   CHECK(records(place.run("run"), "optim/skipped_steps").rbegin()->second > 0);
   CHECK(steps_of(place, "run").empty());
 }

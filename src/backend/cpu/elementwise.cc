@@ -1,5 +1,6 @@
-// Casts, averages, fills and random contents of flat arrays.
+// Casts, averages, zeros, fills and random contents of flat arrays.
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "backend/cpu/cpu_ops.h"
@@ -69,6 +70,13 @@ void CpuOps::do_average(Stream&, const Average& args) {
   parallel_blocks(args.x.count(), [=](int64_t begin, int64_t end) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) average[i] += weight * (x[i] - average[i]);
+  });
+}
+
+void CpuOps::do_zero_non_finite(Stream&, const ZeroNonFinite& args) {
+  auto* const x = args.x.as<float>();
+  parallel_blocks(args.x.count(), [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) x[i] = std::isfinite(x[i]) ? x[i] : 0.0f;
   });
 }
 

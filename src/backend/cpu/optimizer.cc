@@ -86,7 +86,7 @@ void take_step(const AdamW& args) {
 }  // namespace
 
 void CpuOps::do_control_step(Stream&, const ControlStep& args) {
-  decide_step(args.sums.as<double>(), args.max_norm, args.control.as<float>());
+  decide_step(args.sums.as<double>(), args.max_norm, args.limits, args.control.as<float>());
 }
 
 void CpuOps::do_adamw(Stream&, const AdamW& args) {
