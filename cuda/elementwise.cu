@@ -1,4 +1,5 @@
-// Casts, averages, zeros and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU for any size.
+// Casts, averages, zeros and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU for any
+// size.
 #include "base/error.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -34,7 +35,7 @@ __global__ void move_average(const float* x, float* average, int64_t count, floa
   }
 }
 
-__global__ void zero_non_finite(float* x, int64_t count) {
+__global__ void zero_if_not_finite(float* x, int64_t count) {
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += int64_t{gridDim.x} * kThreads) {
     if (!std::isfinite(x[i])) x[i] = 0;
   }
@@ -83,7 +84,8 @@ void CudaOps::do_average(Stream& stream, const Average& args) {
 
 void CudaOps::do_zero_non_finite(Stream& stream, const ZeroNonFinite& args) {
   const int64_t count = args.x.count();
-  launch({"zero_non_finite", blocks_of(count), kThreads}, handle(stream), zero_non_finite, args.x.as<float>(), count);
+  launch({"zero_non_finite", blocks_of(count), kThreads}, handle(stream), zero_if_not_finite, args.x.as<float>(),
+         count);
 }
 
 void CudaOps::do_fill(Stream& stream, const Fill& args) {

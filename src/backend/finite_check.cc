@@ -119,7 +119,7 @@ void FiniteCheck::find(Stream& stream, const Call& call, const Operand& operand,
             .operand = operand.name,
             .tensor = *operand.tensor,
             .index = first - values.begin(),
-            .value = *first,
+            .value = std::isnan(*first) ? std::abs(*first) : *first,  // not "-nan"
             .count = count,
             .inputs = inputs_};
 }

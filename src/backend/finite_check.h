@@ -1,5 +1,5 @@
 // Finds the first value of a pass that is not finite. As an observer, it sees the pass as it always runs. It checks the
-// inputs of each call before it, and its outputs after it. Each check waits for the device, so that calls do not overlap
+// inputs of each call before it, and its outputs after it. Each check waits for the device, so calls do not overlap,
 // and nothing else uses the scratch memory.
 #pragma once
 

@@ -20,7 +20,8 @@ namespace tokamak {
 std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load,
                                                   const Tick& tick = {});
 
-// The newest checkpoint that verifies, of steps `first` to `last`. Collective. SharedError(kCheckpoint) if there is none.
+// The newest checkpoint that verifies, of steps `first` to `last`. Collective. SharedError(kCheckpoint) if there is
+// none.
 CheckpointReader choose_between(Comm& comm, const CheckpointStore& store, int64_t first, int64_t last,
                                 const Tick& tick);
 

@@ -76,8 +76,9 @@ std::string describe_checkpoint(const CheckpointReader& reader) {
   out << reader.directory() << "\n"
       << "  step         " << m.point.state.step << "\n"
       << "  tokens       " << m.point.state.tokens << "\n"
-      << "  next sample  " << m.point.state.next_sample << "\n"
-      << "  seed         " << m.point.seed << "\n"
+      << "  next sample  " << m.point.state.next_sample << "\n";
+  for (const LeftOut& range : m.point.state.left_out) out << "  left out     " << printable(range.text(), 200) << "\n";
+  out << "  seed         " << m.point.seed << "\n"
       << "  written      " << printable(m.created) << " by Tokamak " << printable(m.tool) << ", "
       << printable(m.incarnation) << "\n"
       << "  world size   " << m.world_size << "\n"

@@ -88,12 +88,14 @@ OutcomeWindow parse_outcomes(const JsonValue& json) {
   return window;
 }
 
+constexpr int64_t kMostSamples = int64_t{1} << 50;  // sums of them do not overflow
+
 std::vector<LeftOut> parse_left_out(const JsonValue& json) {
   std::vector<LeftOut> ranges;
   if (!json.present()) return ranges;
   for (const JsonValue& one : json.items()) {
-    ranges.push_back(
-        {one["step"].whole(1), one["first_sample"].whole(), one["samples"].whole(1), one["reason"].text()});
+    ranges.push_back({one["step"].whole(1), one["first_sample"].whole(0, kMostSamples),
+                      one["samples"].whole(1, kMostSamples), one["reason"].text()});
   }
   return ranges;
 }

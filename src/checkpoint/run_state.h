@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/strings.h"
+
 namespace tokamak {
 
 // How far an average of the weights is. With the tokens of each step, this determines its next update.
@@ -34,6 +36,9 @@ struct LeftOut {
   int64_t samples = 0;
   std::string reason;
 
+  std::string text() const {  // for people
+    return str(samples, " samples from sample ", first_sample, " on, first read in step ", step, " (", reason, ")");
+  }
   bool operator==(const LeftOut&) const = default;
 };
 

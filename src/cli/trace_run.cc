@@ -23,7 +23,9 @@ RunConfig load_trace_run(const std::string& path, const std::vector<std::string>
   config.run.output_dir += str("-trace-", trace.step);
   config.checkpoint.load = trace.checkpoint;
   config.checkpoint.interval = TrainingLength::none();
-  config.training.validation_interval = config.training.evals_interval = config.training.samples.interval = 0;
+  config.training.validation_interval = 0;
+  config.training.evals.clear();
+  config.training.samples.prompts.clear();
   config.averages.clear();
   return config;
 }

@@ -62,7 +62,8 @@ class Comm {
   };
   void exchange(Stream& stream, std::span<const Transfer> sends, std::span<const Transfer> receives);
 
-  // x = sum over ranks; for a handful of numbers, occasionally a few thousand.
+  // x = sum over ranks, the same bits on each; for a handful of numbers, occasionally a few thousand. NCCL forms each
+  // sum in one place, and copies it.
   void all_reduce(Stream& stream, Tensor x);  // (n) f32 or f64
 
   void barrier();

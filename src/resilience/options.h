@@ -9,15 +9,15 @@
 
 namespace tokamak {
 
-// What happens to a step whose loss or gradient is not finite. Its update is skipped, the run ends, or the gradient's
-// values that are not finite become zero.
+// A step whose loss or gradient is not finite: its update is skipped, or made with zeros for the gradient's values that
+// are not finite, or the run ends.
 enum class NonFiniteAction { kSkip, kZero, kStop };
 inline const std::vector<std::string>& enum_names(NonFiniteAction) {
   static const std::vector<std::string> names = {"skip", "zero", "stop"};
   return names;
 }
 
-// What happens at a spike of the loss or of the gradient norm.
+// A spike of the loss or of the gradient norm: it is logged, its updates are skipped, or the run goes back.
 enum class SpikeAction { kNone, kLog, kSkip, kRollback };
 inline const std::vector<std::string>& enum_names(SpikeAction) {
   static const std::vector<std::string> names = {"none", "log", "skip", "rollback"};
@@ -35,12 +35,11 @@ struct SpikeOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("action", action,
-      "log: an event; skip: leave out each such update; rollback: go back to the newest checkpoint before the spike, and "
-      "leave out the samples that were read in it; none: do not look");
-    v("window", window, "steps whose loss and gradient norm say what is usual; half of them come first after a start");
+      "log: an event; skip: no update; rollback: go back to a checkpoint before the spike, and leave out its samples; "
+      "none: do not look (docs/stability.md)");
+    v("window", window, "steps whose loss and gradient norm say what is usual; the first half of them is not judged");
     v("threshold", threshold,
-      "distance above the median that is a spike, in standard deviations, estimated by the median of deviations; lower: "
-      "smaller spikes are found, and false ones");
+      "standard deviations above the median that are a spike; lower: smaller spikes are found, and false ones");
     v("consecutive", consecutive, "spiking steps in a row that are a spike for log and rollback");
     v("skip_samples", skip_samples,
       "samples left out after a rollback, from the spike's first step on; auto: those of its steps and of 32 more");
@@ -63,10 +62,9 @@ struct ResilienceOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("non_finite", non_finite,
-      "what to do with a step whose loss or gradient is not finite, after the first such value is traced to its "
-      "operation: skip its update; zero: make it with zeros for the gradient's values that are not finite; or stop (exit 7)");
-    v("max_bad_steps", max_bad_steps,
-      "consecutive steps with a non-finite loss or gradient before the run ends (exit 7); each is skipped");
+      "skip: no update in a step whose loss or gradient is not finite; zero: with zeros in the gradient; stop: exit 7; "
+      "each is traced to its operation");
+    v("max_bad_steps", max_bad_steps, "consecutive steps with a skipped or zeroed update before the run ends (exit 7)");
     v("spike", spike, "a loss or gradient norm far above those of the steps before");
     v("recompute_interval", recompute_interval,
       "steps between those that compute gradients twice, in twice the time, and compare the bits; a GPU needs "

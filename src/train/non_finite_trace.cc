@@ -94,22 +94,31 @@ std::optional<int64_t> token_of(const NonFinite& found, int64_t tokens) {
   return std::nullopt;
 }
 
+// The samples of a micro-batch.
+struct MicroBatchSamples {
+  int64_t first = 0, count = 0;
+};
+
 struct Reading {
   std::string sample, document, text;  // texts of the event
 };
 
-Reading reading_of(const SampleSource& source, int64_t sample, int64_t position) {
+// Without a token, all samples were read; the first one's first document is shown.
+Reading reading_of(const SampleSource& source, const MicroBatchSamples& samples, std::optional<int64_t> token) {
+  const int64_t length = source.sequence_length(), position = token.value_or(0) % length;
+  const int64_t sample = samples.first + token.value_or(0) / length;
   Sample read;
   source.read(sample, read);
   const Dataset& data = source.dataset(read.source);
   const auto next = std::upper_bound(read.document_starts.begin(), read.document_starts.end(), position);
   const auto document = (next - read.document_starts.begin()) - 1;
   const int64_t begin = read.document_starts[static_cast<size_t>(document)];
-  const int64_t end = next == read.document_starts.end() ? source.sequence_length() : *next;
+  const int64_t end = next == read.document_starts.end() ? length : *next;
   const bool one_range = read.ranges.size() == 1;
-  const int64_t token = one_range ? read.ranges.front().first + position
+  const int64_t place = one_range ? read.ranges.front().first + position
                                   : read.ranges.at(static_cast<size_t>(document)).first + position - begin;
-  Reading reading{.sample = str(sample, " of ", data.directory(), ", token ", token),
+  const std::string which = token ? str(sample) : str(sample, " to ", sample + samples.count - 1);
+  Reading reading{.sample = str(which, " of ", data.directory(), ", token ", place),
                   .document = str(document + 1, " of ", read.document_starts.size(), " in the sample"),
                   .text = ""};
   if (const auto tokenizer = load_tokenizer_of(data.directory(), data.manifest())) {
@@ -121,7 +130,7 @@ Reading reading_of(const SampleSource& source, int64_t sample, int64_t position)
 
 // The texts of a finding on this rank, then `detail`.
 std::vector<NamedText> describe(Comm& comm, Engine& engine, const SampleSource& source, const NonFinite& found,
-                                int64_t first_sample, int64_t tokens) {
+                                const MicroBatchSamples& samples) {
   const auto* address =
       static_cast<const std::byte*>(found.tensor.data()) + found.index * size_of(found.tensor.dtype());
   const std::optional<WeightElement> weight = weight_element(engine.parameters(), address);
@@ -131,16 +140,15 @@ std::vector<NamedText> describe(Comm& comm, Engine& engine, const SampleSource& 
   std::vector<std::string> inputs;
   for (const NonFinite::Input& input : found.inputs) inputs.push_back(str(input.text, " up to ", input.greatest));
   Reading reading;
-  if (first_sample >= 0) {
+  if (samples.count > 0) {
     try {
-      const int64_t token = token_of(found, tokens).value_or(0), length = source.sequence_length();
-      reading = reading_of(source, first_sample + token / length, token % length);
+      reading = reading_of(source, samples, token_of(found, samples.count * source.sequence_length()));
     } catch (const Error& error) {
-      reading.sample = str(first_sample, " (", error.what(), ")");
+      reading.sample = str(samples.first, " (", error.what(), ")");
     }
   }
-  std::string detail = str("rank ", comm.rank(), " (", host_name(), "), ", found.section.pass,
-                           *found.section.pass == 0 ? "" : " ", layer.empty() ? "" : "of layer " + layer + ": ");
+  const std::string where = str(found.section.pass, layer.empty() ? "" : " of layer " + layer);
+  std::string detail = str("rank ", comm.rank(), " (", host_name(), ")", where.empty() ? "" : ", " + where, ": ");
   detail += found.is_input ? str(tensor, " was ", found.value, " before ", found.operation)
                            : str(found.operation, " made ", tensor, " ", found.value);
   detail += str(" (", found.count, " of ", found.tensor.count(), " values)");
@@ -186,7 +194,7 @@ RunEvent trace_non_finite(Comm& comm, Engine& engine, const SampleSource& source
                           RunProgress* progress) {
   FiniteCheck check(engine.backend(), kMostSeconds);
   Loader loader(source, traced.samples);
-  int64_t first_sample = -1, tokens = 0;  // of the micro-batch in which the check has found a value
+  MicroBatchSamples samples;  // in which the check has found a value
   engine.compute().synchronize();
   engine.parameters().weights_changed();  // so that a damaged weight is found where it is gathered from
   {
@@ -194,10 +202,7 @@ RunEvent trace_non_finite(Comm& comm, Engine& engine, const SampleSource& source
     const auto next = [&] {
       const MicroBatch& batch = loader.next();
       if (progress != nullptr) progress->tick();
-      if (!check.found()) {
-        first_sample = batch.first_sample;
-        tokens = std::ssize(batch.tokens);
-      }
+      if (!check.found()) samples = {batch.first_sample, batch.sequences};
       return view_of(batch);
     };
     compute_gradients(engine, next, loader.micro_batches_per_step());
@@ -215,7 +220,7 @@ RunEvent trace_non_finite(Comm& comm, Engine& engine, const SampleSource& source
                                : "every value is finite when it is computed again");
     return event;
   }
-  if (comm.rank() == first) event.texts = describe(comm, engine, source, *check.found(), first_sample, tokens);
+  if (comm.rank() == first) event.texts = describe(comm, engine, source, *check.found(), samples);
   int64_t texts = comm.max(std::ssize(event.texts));
   event.texts.resize(static_cast<size_t>(texts));
   for (NamedText& one : event.texts) {

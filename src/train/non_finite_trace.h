@@ -15,9 +15,9 @@ struct TracedGradients {
   double max_grad_norm = 0;
 };
 
-// The event "non_finite", the same on all ranks: `detail` is one line for people, and monitor/README.md lists the texts.
-// Collective. The engine has the state that it had before the step. Weights and the optimizer's state do not change;
-// gradients do. Takes some ten times a step's time, and ends its checks after ten minutes.
+// The event "non_finite", the same on all ranks: `detail` is one line for people, and monitor/README.md lists the
+// texts. Collective. The engine has the state that it had before the step. Weights and the optimizer's state do not
+// change; gradients do. Takes some ten times a step's time, and ends its checks after ten minutes.
 RunEvent trace_non_finite(Comm& comm, Engine& engine, const SampleSource& source, const TracedGradients& traced,
                           RunProgress* progress);
 

@@ -34,8 +34,9 @@ int64_t read_ahead_bytes(const RunConfig& config, int64_t micro_batch);
 // Opens the data as RunData does, with its errors, but makes no arrays. `config` is that of one row of stages.
 DataMemory plan_data_memory(const RunConfig& config, int64_t micro_batch);
 
-// The place of each row of the run's stages in its data. It depends on what the rows before it read, and on the
-// longest length, and on the samples that the run has left out. Opens the training data of all rows. Error(kData) and Error(kConfig) as RunData, naming the stage.
+// The place of each row of the run's stages in its data. It depends on what the rows before it read, on the longest
+// length, and on the samples that the run has left out. Opens the training data of all rows. Error(kData) and
+// Error(kConfig) as RunData, naming the stage.
 std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& table,
                                      const std::vector<LeftOut>& left_out = {});
 

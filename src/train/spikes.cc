@@ -34,7 +34,8 @@ std::optional<UsualOutcomes> usual_outcomes(const SpikeOptions& options, const O
 
 void push(std::vector<double>& values, double value, int64_t most) {
   values.push_back(value);
-  if (std::ssize(values) > most) values.erase(values.begin());
+  const auto more = std::max<int64_t>(0, std::ssize(values) - most);  // several if the window has become shorter
+  values.erase(values.begin(), values.begin() + more);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Judges by robust z-scores whether a step's loss, or the logarithm of its gradient norm, is far above those of the
-// steps before: (x - median) / (1.4826 MAD), where MAD is the median of the distances from the median (Iglewicz and
-// Hoaglin 1993; 1.4826 makes it the standard deviation of normal numbers). Values far below are no spikes. A pure
-// function of the outcomes in the run's state, so a resumed run judges alike, and all ranks do.
+// Judges whether a step's loss, or the logarithm of its gradient norm, is far above those of the steps before. The
+// robust z-score is (x - median) / (1.4826 MAD), with the median of the distances from the median (Iglewicz and
+// Hoaglin 1993). 1.4826 makes it the standard deviation of normal numbers. Values far below are no spikes. It is a
+// pure function of the outcomes in the run's state: a resumed run judges alike, and all ranks do.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,8 @@ struct Spike {
   std::string text;    // of the last one: "loss 9.31 is 41 deviations above 3.87, ..."
 };
 
-// Adds the outcome, which is finite, of the step that began with `first_sample` to the window. The spike if this step is
-// the one that makes it options.consecutive steps long.
+// Adds the outcome, which is finite, of the step that began with `first_sample` to the window. Returns the spike if
+// this step makes it options.consecutive steps long.
 std::optional<Spike> see_outcome(const SpikeOptions& options, const StepOutcome& outcome, int64_t first_sample,
                                  OutcomeWindow& window);
 

@@ -1,4 +1,4 @@
-// Casts, fills and random contents.
+// Casts, zeros, fills and random contents.
 #include "support.h"
 
 using namespace tokamak;
@@ -125,4 +125,21 @@ TEST_CASE("casts give the same bits for any number of threads", "[threads]") {
     cpu.ops().cast(*cpu.stream, {narrow, sum, Write::kAccumulate});
     return narrow.bytes() + copy.bytes() + sum.bytes();
   });
+}
+
+TEST_CASE("zero_non_finite writes a zero over what is not finite, and leaves all else to the bit") {
+  TestBackend cpu;
+  const Values specials = {NAN, kInf, -kInf, -0.0, 3e38, 1e-40, 7.5};
+  for (const int64_t n : kCounts) {
+    Values values(static_cast<size_t>(n + 2));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = specials[i % specials.size()];
+    values.front() = values.back() = kInf;  // beside it
+    const HostTensor x(DType::kF32, {n + 2}, values);
+    cpu.ops().zero_non_finite(*cpu.stream, {x.view().flat(1, n + 1)});
+    Values expected = values;
+    for (size_t i = 1; i + 1 < expected.size(); ++i) {
+      if (!std::isfinite(expected[i])) expected[i] = 0;
+    }
+    CHECK((x.bytes() == HostTensor(DType::kF32, {n + 2}, expected).bytes()));
+  }
 }

@@ -103,6 +103,20 @@ TEST_CASE("weights may have less than all kinds, and the optimizer may have star
   CHECK(parse_manifest(encode_manifest(example()), "m").point.state.optimizer_start == 0);
 }
 
+TEST_CASE("outcomes of steps and samples that are left out are part of the state") {
+  CheckpointManifest manifest = example();
+  CHECK_THAT(encode_manifest(manifest), !Catch::Contains("outcomes") && !Catch::Contains("left_out"));
+  RunState& state = manifest.point.state;
+  state.outcomes = {.losses = {3.25, 1.0 / 3, 2}, .log_norms = {-0.5, 0, 1e-30}, .spiking = 2, .spike_sample = 480};
+  CHECK_THAT(encode_manifest(manifest), Catch::Contains("\"version\":1,"));
+  CHECK((parse_manifest(encode_manifest(manifest), "m").point.state == state));
+  state.left_out = {{12, 480, 96, "loss 9 is 40.1 deviations above 3"}, {15, 576, 12, "x"}};
+  CHECK_THAT(encode_manifest(manifest), Catch::Contains("\"version\":2,"));  // an earlier program would read them
+  CHECK((parse_manifest(encode_manifest(manifest), "m").point.state == state));
+  state.outcomes.log_norms.pop_back();
+  CHECK_THAT(error_of(encode_manifest(manifest)), Catch::Contains("it has not as many log_norms as losses"));
+}
+
 TEST_CASE("the progress of averages of the weights is part of the state") {
   CheckpointManifest manifest = example();
   CHECK_THAT(encode_manifest(manifest), !Catch::Contains("averages"));

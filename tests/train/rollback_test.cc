@@ -1,5 +1,5 @@
-// A run whose loss spikes on a range of poisoned samples goes back, leaves the range out, and ends with the bits of a run
-// on data without it: killed around the decision, in stages, on other numbers of ranks.
+// A run whose loss spikes on a range of poisoned samples goes back and leaves the range out. It ends with the bits of a
+// run on data without it: killed around the decision, in stages, resumed on other ranks.
 #include "train/toy_training.h"
 
 #include <atomic>

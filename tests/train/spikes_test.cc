@@ -1,4 +1,4 @@
-// What is a spike of the loss or of the gradient norm, by a median and its deviations in float64.
+// The rule of spikes, by medians and deviations that are known.
 #include "train/spikes.h"
 
 #include <catch2/catch.hpp>
