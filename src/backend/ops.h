@@ -249,8 +249,8 @@ enum StepControl : int64_t {
 
 // From globally reduced sums: norm = sqrt(squared gradients) / targets.
 // kGradScale = min(1, max_norm / (norm + 1e-6)) / targets (max_norm 0: 1 / targets). kMeanLoss and kMeanZLoss are
-// per target. kApply = 1, or 0 (and kGradScale 0) if norm, kMeanLoss or kMeanZLoss is not finite in f32, or if kMeanLoss
-// or norm is above its limit.
+// per target. kApply = 1, or 0 (and kGradScale 0) if norm, kMeanLoss or kMeanZLoss is not finite in f32, or if
+// kMeanLoss or norm is above its limit.
 struct StepLimits {
   float loss = std::numeric_limits<float>::infinity();
   float norm = std::numeric_limits<float>::infinity();

@@ -1,5 +1,7 @@
 #include "base/strings.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,6 +42,10 @@ std::string_view trim(std::string_view text) {
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+bool fits_pattern(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
 bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }

@@ -40,8 +40,9 @@ std::string str(const Values&... values) {
 }
 
 std::string join(const std::vector<std::string>& words, std::string_view separator);
-std::vector<std::string> split(std::string_view text, char separator);  // keeps empty fields
-std::string_view trim(std::string_view text);                           // without surrounding white space
+std::vector<std::string> split(std::string_view text, char separator);   // keeps empty fields
+std::string_view trim(std::string_view text);                            // without surrounding white space
+bool fits_pattern(const std::string& pattern, const std::string& name);  // as fnmatch: *, ?, [...]
 bool starts_with(std::string_view text, std::string_view prefix);
 
 std::string human_count(double count);                      // 1234567 -> "1.23M" (powers of 1000)

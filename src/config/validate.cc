@@ -8,6 +8,7 @@
 #include "base/field_checks.h"
 #include "config/units.h"
 #include "config/validate_stage.h"
+#include "model/activation_names.h"
 #include "monitor/chrome_trace.h"
 #include "optim/optimizer.h"
 
@@ -303,6 +304,17 @@ void check_spikes(const RunConfig& config, FieldChecks& checks) {
                  "data.order: shuffled or sequential; or action: skip");
 }
 
+void check_activations(const RunConfig& config, FieldChecks& checks) {
+  const ActivationOptions& options = config.metrics.activation_statistics;
+  checks.at_least("metrics.activation_statistics.interval", options.interval, 0);
+  if (!config.model.problems().empty()) return;
+  for (const std::string& pattern : options.match) {
+    checks.require(!matching_activations(config.model, {pattern}).empty(), "metrics.activation_statistics.match",
+                   str("'", pattern, "'"), "matches no activation",
+                   "for example layers.*.attention_logits, or * for all");
+  }
+}
+
 void check_watchdog(const ResilienceOptions& resilience, FieldChecks& checks) {
   if (!resilience.watchdog_on()) return;
   const Duration least = resilience.watchdog_min, most = resilience.watchdog_max;
@@ -338,6 +350,7 @@ std::vector<FieldError> problems_of_one_stage(const RunConfig& config, const Ste
   check_checkpoint(config.checkpoint, checks);
   checks.at_least("metrics.log_interval", config.metrics.log_interval, 1);
   checks.at_least("metrics.tensor_statistics", config.metrics.tensor_statistics, 0);
+  check_activations(config, checks);
   checks.require(parse_traced_steps(config.metrics.trace).has_value(), "metrics.trace",
                  str("'", config.metrics.trace, "'"), "names no steps", "write 10-12, or 10 for one step");
   checks.at_least("resilience.max_bad_steps", config.resilience.max_bad_steps, 1);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/activation_names.h"
 
 namespace tokamak {
 
@@ -76,7 +77,12 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
   }
   sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
-  if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, plan_);
+  if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, optimizer_->state(), plan_);
+  if (const std::vector<std::string> names = matching_activations(options.model, options.sizes.activations);
+      options.sizes.training && !names.empty()) {
+    activation_statistics_.emplace(ActivationStatistics::Options{names, options.model.vocab_size}, mesh_.data(),
+                                   backend, plan_);
+  }
   if (!plans_snapshot_) return;
   for (const StateTensor& part : state()) {
     plan_.add("snapshot/" + part.name, part.tensor.dtype(), part.tensor.shape(), MemoryKind::kPinned, Taken::kLater);
@@ -91,6 +97,7 @@ void Engine::commit() {
   averages_.commit(*arena_, *compute_);
   model_.commit(*arena_, *compute_);
   if (statistics_) statistics_->commit(*arena_);
+  if (activation_statistics_) activation_statistics_->commit(*arena_);
   if (cache_) cache_->commit(*arena_, backend_);
   sums_ = (*arena_)[sums_slot_];
   control_ = (*arena_)[control_slot_];

@@ -4,11 +4,13 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
 #include "comm/mesh.h"
 #include "infer/kv_cache.h"
+#include "model/activation_statistics.h"
 #include "model/options.h"
 #include "model/transformer.h"
 #include "optim/averages.h"
@@ -20,13 +22,14 @@
 namespace tokamak {
 
 struct EngineSizes {
-  int64_t max_tokens = 0;        // of a micro-batch
-  int64_t max_length = 0;        // of a sequence
-  bool training = true;          // false: weights and forward only
-  int64_t cached_sequences = 0;  // sequences in the cache of keys and values; 0: no cache
-  int64_t cached_length = 0;     // length of each, at most max_length; 0: max_length
-  bool snapshot = false;         // plan host memory for a copy of the state (train/state_slices.h)
-  bool statistics = false;       // plan memory for tensor statistics
+  int64_t max_tokens = 0;                     // of a micro-batch
+  int64_t max_length = 0;                     // of a sequence
+  bool training = true;                       // false: weights and forward only
+  int64_t cached_sequences = 0;               // sequences in the cache of keys and values; 0: no cache
+  int64_t cached_length = 0;                  // length of each, at most max_length; 0: max_length
+  bool snapshot = false;                      // plan host memory for a copy of the state (train/state_slices.h)
+  bool statistics = false;                    // plan memory for tensor statistics
+  std::vector<std::string> activations = {};  // patterns of activation_names() to plan statistics of
 };
 
 struct EngineOptions {
@@ -56,6 +59,8 @@ class Engine {
   Optimizer& optimizer() { return *optimizer_; }                                   // if it trains
   Averages& averages() { return averages_; }                                       // none unless it trains
   ShardStatistics* statistics() { return statistics_ ? &*statistics_ : nullptr; }  // if it has memory for them
+  // If it has memory for them.
+  ActivationStatistics* activation_statistics() { return activation_statistics_ ? &*activation_statistics_ : nullptr; }
   Transformer& model() { return model_; }
   KvCache& cache() { return *cache_; }  // if it has cached sequences
   Backend& backend() { return backend_; }
@@ -76,6 +81,7 @@ class Engine {
   Averages averages_;
   std::optional<ShardStatistics> statistics_;
   Transformer model_;
+  std::optional<ActivationStatistics> activation_statistics_;
   std::optional<KvCache> cache_;
   MemoryPlan::Slot sums_slot_, control_slot_;
   bool plans_snapshot_;

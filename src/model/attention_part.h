@@ -16,6 +16,8 @@ class AttentionPart final : public Part {
   std::vector<WeightRow> weights(int64_t layer) const override;
   std::vector<ActivationRow> activations(DType compute) const override;
   std::vector<KeptRow> kept() const override;
+  // The log-sum-exp is above the greatest logit by at most log(length): what QK-clip watches (Kimi K2, 2507.20534).
+  std::vector<WatchedRow> watched() const override { return {{kAttn, "attention"}, {kLse, "attention_logits"}}; }
   double flops_per_attended() const override { return 4.0 * double(heads_.q_width()); }
   void widen(Workload& largest) const override { largest.heads = heads_; }
   void forward(const PartPass& pass) const override;

@@ -15,6 +15,7 @@ class MlpPart final : public Part {
   std::vector<WeightRow> weights(int64_t layer) const override;
   std::vector<ActivationRow> activations(DType compute) const override;
   std::vector<KeptRow> kept() const override;
+  std::vector<WatchedRow> watched() const override { return {{kSwiGlu, "mlp"}}; }
   void forward(const PartPass& pass) const override;
   void backward(const PartPass& pass) const override;
 

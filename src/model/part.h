@@ -68,6 +68,12 @@ struct KeptRow {
   int piece = 0;                  // the piece whose matrices that operation reads
 };
 
+// An activation that ActivationStatistics measures.
+struct WatchedRow {
+  int id;            // ActivationRow
+  const char* name;  // "attention"
+};
+
 class Part {
  public:
   virtual ~Part() = default;
@@ -77,6 +83,7 @@ class Part {
   virtual std::vector<WeightRow> weights(int64_t layer) const = 0;
   virtual std::vector<ActivationRow> activations(DType compute) const = 0;
   virtual std::vector<KeptRow> kept() const = 0;
+  virtual std::vector<WatchedRow> watched() const { return {}; }
   virtual double flops_per_attended() const { return 0; }  // of forward, per query and key, without weights
   // Raises the sizes of `largest` to those of the part's operations, so that their scratch memory suffices.
   virtual void widen(Workload& /*largest*/) const {}

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "backend/ops.h"
+#include "model/activation_statistics.h"
 #include "model/batch_inputs.h"
 #include "model/parameters.h"
 #include "model/recompute.h"
@@ -22,7 +23,8 @@ struct PassInputs {
   Tensor rope;             // (max_length, D) f32
   Tensor document_tables;  // DocumentTables of the micro-batch; empty if attention reads none
   int64_t max_length;
-  Tensor dx;  // (N, C): gradient of the residual stream; empty without backward
+  Tensor dx;                                // (N, C): gradient of the residual stream; empty without backward
+  ActivationStatistics* watcher = nullptr;  // of this pass, if there is one
 };
 
 // The weights of a layer, and in backward their gradients.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/activation_names.h"
 #include "model/rope_table.h"
 #include "zero/unit_pass.h"
 
@@ -96,7 +97,8 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
 }
 
 void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums) {
-  if (!graphs_ || device_.shows_operations()) return run_units(compute, inputs_.upload(compute, batch), sums);
+  if (!graphs_ || device_.shows_operations() || watcher() != nullptr)
+    return run_units(compute, inputs_.upload(compute, batch), sums);
   TokenBatch roomy = batch;
   cu_seqlens_.assign(batch.cu_seqlens.begin(), batch.cu_seqlens.end());
   const auto documents = std::ssize(cu_seqlens_) - 1;
@@ -113,7 +115,7 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
 }
 
 void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {
-  const Activations& a = forward(compute, in);
+  const Activations& a = forward(compute, in, watcher());
 
   const PassScope backward(device_, {"backward"});
   const Norms norms = parameters_.acquire(index_.norms(), compute);
@@ -131,8 +133,9 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   parameters_.release(index_.norms());
 }
 
-PassInputs Transformer::pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a) const {
-  return {compute, ops_, in, rope_, tables_of(in), options_.max_length, a.dx};
+PassInputs Transformer::pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a,
+                                    ActivationStatistics* watcher) const {
+  return {compute, ops_, in, rope_, tables_of(in), options_.max_length, a.dx, watcher};
 }
 
 PartPass Transformer::part_pass(const PassInputs& in, PartPass::Mode mode, const Activations& a, int64_t l, size_t part,
@@ -154,7 +157,15 @@ void Transformer::forward_layer(const PassInputs& in, const Activations& a, int6
   const PassScope forward(device_, {"forward", l});
   const auto& parts = layers_.kind(l).parts;
   for (size_t part = 0; part < parts.size(); ++part) {
-    parts[part]->forward(part_pass(in, PartPass::Mode::kForward, a, l, part, weights));
+    const PartPass pass = part_pass(in, PartPass::Mode::kForward, a, l, part, weights);
+    parts[part]->forward(pass);
+    if (in.watcher == nullptr) continue;
+    for (const WatchedRow& row : parts[part]->watched()) {
+      in.watcher->see(in.compute, activation_name(l, row.name), pass.a(row.id));
+    }
+  }
+  if (in.watcher != nullptr) {
+    in.watcher->see(in.compute, activation_name(l, activation::kOutput), a.layers[l].outputs.back());
   }
 }
 
@@ -211,18 +222,19 @@ void Transformer::finish_gradients(Stream& compute) {
   parameters_.wait_reduced(compute);
 }
 
-const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in) {
+const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in, ActivationStatistics* watcher) {
   const PassScope forward(device_, {"forward"});
   const Activations& a = activations_.first(in.count());
   const Norms norms = parameters_.acquire(index_.norms(), compute);
   UnitPass units(parameters_, compute, forward_order_);
   const Tensor embedding = units.use(index_.embedding())[0];
   ops_.embedding(compute, {.ids = in.tokens, .table = embedding, .out = a.layers[0].x});
+  if (watcher != nullptr) watcher->see(compute, activation::kEmbedding, a.layers[0].x);
   if (const Tensor tables = tables_of(in)) {
     ops_.document_tables(compute, {.cu_seqlens = in.cu_seqlens, .tables = tables, .heads = heads_});
   }
 
-  const PassInputs pass = pass_inputs(compute, in, a);
+  const PassInputs pass = pass_inputs(compute, in, a, watcher);
   for (int64_t l = 0; l < layers_.layers(); ++l) forward_layer(pass, a, l, LayerWeights(index_, l, units, norms));
   units.end();
 
@@ -231,6 +243,7 @@ const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in) 
                          .y = a.norm,
                          .rstd = a.rstd_final,
                          .eps = static_cast<float>(config_.rms_norm_eps)});
+  if (watcher != nullptr) watcher->see(compute, activation::kNorm, a.norm);
   parameters_.release(index_.norms());
   return a;
 }
@@ -249,6 +262,16 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
                                 Norms dnorms) {
   const int64_t unit = index_.head();
   const Tensor weight = parameters_.acquire(unit, compute)[0];
+  const int64_t measured = std::min(in.count(), ActivationStatistics::kLogitRows);
+  if (const Tensor logits = watcher() != nullptr ? watcher()->logits(measured) : Tensor()) {
+    ops_.gemm(compute, {.a = a.norm.rows(0, measured),
+                        .b = weight,
+                        .c = logits,
+                        .trans_b = Transpose::kYes,
+                        .label = "head",
+                        .choice = AlgorithmChoice::kFixed});
+    watcher()->see(compute, activation::kLogits, logits);
+  }
   const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
   LinearCrossEntropy args = head_arguments(in, a, weight, sums);
   args.dhidden = a.dx;

@@ -41,6 +41,10 @@ class Transformer {
   // Adds the losses and counts of `batch` to `sums` (ops.h, StepSum), and accumulates its gradients.
   void forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums);
 
+  // Passes of last micro-batches show their activations to `watcher`, which outlives them; nullptr: to none. Such a
+  // pass does not run as a graph.
+  void watch(ActivationStatistics* watcher) { watcher_ = watcher; }
+
   // Whether forward_backward has decided between graphs and eager mode, and whether it chose graphs.
   bool settled() const { return !graphs_ || graphs_->settled(); }
   bool replays() const { return graphs_ && graphs_->replays(); }
@@ -72,15 +76,17 @@ class Transformer {
  private:
   using Norms = std::span<const Tensor>;  // of the norms unit
 
+  ActivationStatistics* watcher() const { return parameters_.last_microbatch() ? watcher_ : nullptr; }  // of the pass
   void run_units(Stream& compute, const DeviceBatch& in, Tensor sums);  // forward and backward
   // Runs all layers and the final norm, whose output is in Activations::norm.
-  const Activations& forward(Stream& compute, const DeviceBatch& in);
+  const Activations& forward(Stream& compute, const DeviceBatch& in, ActivationStatistics* watcher = nullptr);
   LinearCrossEntropy head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight, Tensor sums) const;
   void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, Norms dnorms);
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Norms norm_gradients(Stream& compute);
 
-  PassInputs pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a) const;
+  PassInputs pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a,
+                         ActivationStatistics* watcher = nullptr) const;
   void forward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights);
   // Backward of layer l, with its recomputations.
   void backward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights);
@@ -106,8 +112,9 @@ class Transformer {
   MemoryPlan::Slot rope_slot_, workspace_slot_;
   std::optional<MemoryPlan::Slot> tables_slot_;  // absent: attention reads none
 
-  Tensor rope_;    // (max_length, D) f32
-  Tensor tables_;  // DocumentTables of the micro-batch in progress
+  Tensor rope_;                              // (max_length, D) f32
+  ActivationStatistics* watcher_ = nullptr;  // of steps
+  Tensor tables_;                            // DocumentTables of the micro-batch in progress
 };
 
 }  // namespace tokamak

@@ -1,5 +1,6 @@
 #include "monitor/jsonl.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
@@ -26,12 +27,16 @@ double shortest(double f32) {
   return value;
 }
 
-struct Column {
-  const char* name;
-  TensorSummary TensorRecord::*member;
-};
-constexpr Column kColumns[] = {
-    {"weights", &TensorRecord::weights}, {"gradients", &TensorRecord::gradients}, {"updates", &TensorRecord::updates}};
+// The kinds of all tensors, in the order in which they come.
+std::vector<std::string> kinds_of(const std::vector<TensorRecord>& tensors) {
+  std::vector<std::string> kinds;
+  for (const TensorRecord& one : tensors) {
+    for (const TensorRecord::Part& part : one.parts) {
+      if (std::find(kinds.begin(), kinds.end(), part.kind) == kinds.end()) kinds.push_back(part.kind);
+    }
+  }
+  return kinds;
+}
 
 void add_tensors(Json& json, const std::vector<TensorRecord>& tensors) {
   Json names = Json::array(), elements = names;
@@ -41,9 +46,12 @@ void add_tensors(Json& json, const std::vector<TensorRecord>& tensors) {
   }
   json["tensors"] = std::move(names);
   json["elements"] = std::move(elements);
-  for (const auto& [column, member] : kColumns) {
-    const auto add = [&, member = member, &of = json[column]](const char* key, const auto& value_of) {
-      for (const TensorRecord& one : tensors) of[key].push_back(value_of(one.*member));
+  for (const std::string& kind : kinds_of(tensors)) {
+    const auto add = [&, &of = json[kind]](const char* key, const auto& value_of) {
+      for (const TensorRecord& one : tensors) {
+        const TensorSummary* const values = one.find(kind);
+        of[key].push_back(values != nullptr ? Json(value_of(*values)) : Json());
+      }
     };
     add("rms", [](const TensorSummary& one) { return one.rms; });
     add("min", [](const TensorSummary& one) { return shortest(one.min); });
@@ -67,16 +75,17 @@ std::vector<TensorRecord> tensors_of(const Json& json) {
     TensorRecord& one = tensors.emplace_back();
     one.name = names.at(i).get<std::string>();
     one.elements = whole_of<int64_t>(json.at("elements").at(i));
-    for (const auto& [column, member] : kColumns) {
-      const Json& of = json.at(column);
-      one.*member = {.rms = number_or_nan(of.at("rms").at(i)),
-                     .min = number_or_nan(of.at("min").at(i)),
-                     .max = number_or_nan(of.at("max").at(i)),
-                     .non_finite = whole_of<int64_t>(of.at("non_finite").at(i)),
-                     .zeros = whole_of<int64_t>(of.at("zeros").at(i)),
-                     .first = whole_of<int>(of.at("log2_first").at(i)),
-                     .counts = {}};
-      for (const Json& count : of.at("log2_counts").at(i)) (one.*member).counts.push_back(whole_of<int64_t>(count));
+    for (const auto& [kind, of] : json.items()) {
+      if (!of.is_object() || of.at("non_finite").at(i).is_null()) continue;
+      TensorSummary values{.rms = number_or_nan(of.at("rms").at(i)),
+                           .min = number_or_nan(of.at("min").at(i)),
+                           .max = number_or_nan(of.at("max").at(i)),
+                           .non_finite = whole_of<int64_t>(of.at("non_finite").at(i)),
+                           .zeros = whole_of<int64_t>(of.at("zeros").at(i)),
+                           .first = whole_of<int>(of.at("log2_first").at(i)),
+                           .counts = {}};
+      for (const Json& count : of.at("log2_counts").at(i)) values.counts.push_back(whole_of<int64_t>(count));
+      one.parts.push_back({kind, std::move(values)});
     }
   }
   return tensors;

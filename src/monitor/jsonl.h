@@ -3,10 +3,12 @@
 //   {"step":10,"time":"...","tokens":5120,"time/samples":0.5,"samples":[{"prompt":"It was","text":" the"}, ...]}
 //   {"event":"stop","step":10,"time":"...","detail":"signal 15", ...}     an event, then its texts and values
 // tensors.jsonl has the statistics of tensors, in lines a hundred times longer:
-//   {"step":10, ..., "tensors":["lm_head.weight",...],"elements":[...],"weights":{...},"gradients":{...},"updates":{...}}
+//   {"step":10, ..., "tensors":["lm_head.weight",...],"elements":[...],"weights":{...},"gradients":{...},"updates":{...},
+//    "exp_avg":{...}, ...}                             the kinds of record.h
 //   {"event":"ready","step":10, ...}                    the events resume and ready, as in metrics.jsonl
-// Each {...} has columns with one entry for each of "tensors": {"rms":[...],"min":[...],"max":[...],"non_finite":[...],
-// "zeros":[...],"log2_first":[...],"log2_counts":[[...],...]}, the members of TensorSummary (record.h).
+// Each {...} has columns with one entry for each of "tensors", null if it was not measured: {"rms":[...],"min":[...],
+// "max":[...],"non_finite":[...],"zeros":[...],"log2_first":[...],"log2_counts":[[...],...]}, the members of
+// TensorSummary (record.h).
 #pragma once
 
 #include <functional>

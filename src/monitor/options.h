@@ -3,14 +3,29 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/fields.h"
 
 namespace tokamak {
 
+struct ActivationOptions {
+  int64_t interval = 1000;
+  std::vector<std::string> match = {"*"};
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("interval", interval, "steps between measurements, each of the step's last micro-batch; 0: none, at no cost");
+    v("match", match,
+      "patterns of names: embedding, layers.N.attention, layers.N.attention_logits, layers.N.mlp, layers.N.output, norm, "
+      "logits");
+  }
+};
+
 struct MetricsOptions {
   int64_t log_interval = 10;
   int64_t tensor_statistics = 1000;
+  ActivationOptions activation_statistics;
   bool tensorboard = false;
   std::string prometheus;
   std::string trace;
@@ -19,8 +34,10 @@ struct MetricsOptions {
   void fields(Visitor& v) {
     v("log_interval", log_interval, "steps between lines on the console and in metrics.jsonl");
     v("tensor_statistics", tensor_statistics,
-      "steps between statistics of weights, gradients and updates; each takes some 150 kB for 32 layers in tensors.jsonl; "
-      "0: none, at no cost");
+      "steps between statistics of weights, gradients, updates and moments; each takes some 250 kB for 32 layers in "
+      "tensors.jsonl; 0: none, at no cost");
+    v("activation_statistics", activation_statistics,
+      "statistics of activations, and attention's greatest logits, in tensors.jsonl");
     v("tensorboard", tensorboard,
       "write output_dir/tensorboard for `tensorboard --logdir`: values, events, samples and the config");
     v("prometheus", prometheus,

@@ -13,6 +13,25 @@ std::string RunEvent::text(std::string_view of) const {
   return "";
 }
 
+const TensorSummary* TensorRecord::find(std::string_view kind) const {
+  for (const Part& part : parts) {
+    if (part.kind == kind) return &part.values;
+  }
+  return nullptr;
+}
+
+const TensorSummary& TensorRecord::at(std::string_view kind) const {
+  const TensorSummary* const found = find(kind);
+  TOKAMAK_CHECK(found != nullptr, name, " has no ", kind);
+  return *found;
+}
+
+double TensorRecord::update_ratio() const {
+  const TensorSummary *const weights = find(tensor_kinds::kWeights), *const updates = find(tensor_kinds::kUpdates);
+  const bool has_ratio = weights != nullptr && updates != nullptr && weights->rms > 0;
+  return has_ratio ? updates->rms / weights->rms : std::numeric_limits<double>::quiet_NaN();
+}
+
 const NamedValue* MetricRecord::find(std::string_view name) const {
   for (const NamedValue& one : values) {
     if (one.name == name) return &one;

@@ -1,6 +1,7 @@
 // A report of the run at a step: named values, or an event with values. It holds all that a sink (sink.h) writes.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -50,19 +51,32 @@ struct TensorSummary {
   // at the ends are left out.
   int first = 0;
   std::vector<int64_t> counts;
+
+  double greatest() const { return std::max(std::abs(min), std::abs(max)); }  // magnitude
 };
 
-struct TensorRecord {
-  std::string name;  // as in checkpoints: "model.layers.3.self_attn.q_proj.weight"
-  int64_t elements = 0;
-  TensorSummary weights;    // after the step's update
-  TensorSummary gradients;  // mean over the tokens of the step, before clipping
-  TensorSummary updates;    // weights after the step minus weights before it
+// The parts of a tensor's record. A weight has the first three, and parts of the optimizer's state: "exp_avg". An
+// activation has the last.
+namespace tensor_kinds {
+inline constexpr const char* kWeights = "weights";      // after the step's update
+inline constexpr const char* kGradients = "gradients";  // mean over the tokens of the step, before clipping
+inline constexpr const char* kUpdates = "updates";      // weights after the step minus weights before it
+inline constexpr const char* kActivations = "activations";
+}  // namespace tensor_kinds
 
-  // The size of an update relative to the weights, around 1e-3 in healthy training.
-  double update_ratio() const {
-    return weights.rms > 0 ? updates.rms / weights.rms : std::numeric_limits<double>::quiet_NaN();
-  }
+struct TensorRecord {
+  struct Part {
+    std::string kind;
+    TensorSummary values;
+  };
+  std::string name;  // as in checkpoints: "model.layers.3.self_attn.q_proj.weight"; or "layers.3.attention"
+  int64_t elements = 0;
+  std::vector<Part> parts;
+
+  const TensorSummary* find(std::string_view kind) const;  // nullptr: not measured
+  const TensorSummary& at(std::string_view kind) const;    // a bug if it was not measured
+  // The size of an update relative to the weights, around 1e-3 in healthy training. NaN without a weight.
+  double update_ratio() const;
 };
 
 struct MetricRecord {

@@ -14,7 +14,8 @@ Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
   files.push_back(std::make_unique<JsonlFile>(run_files::at(run.output_dir, run_files::kMetrics)));
   // A start without statistics still records which earlier ones it discards.
   const std::string tensors = run.output_dir + "/tensors.jsonl";
-  if (options.tensor_statistics > 0 || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));
+  const bool measures = options.tensor_statistics > 0 || options.activation_statistics.interval > 0;
+  if (measures || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));
   if (options.tensorboard) files.push_back(tensorboard_sink(run.output_dir + "/tensorboard", run));
   if (!options.prometheus.empty()) files.push_back(prometheus_sink(options.prometheus, run, host_name()));
   Sinks sinks;

@@ -52,15 +52,13 @@ std::string fenced(const std::string& text) {
 }
 
 void add_tensor(tfevents::Summary& summary, const TensorRecord& tensor) {
-  const auto add = [&](const char* of, const TensorSummary& values) {
-    const std::string name = str(of, "/", tensor.name, "/");
+  for (const auto& [kind, values] : tensor.parts) {
+    const std::string name = str(kind, "/", tensor.name, "/");
     summary.add_scalar(name + "rms", values.rms);
     if (!values.counts.empty()) summary.add_histogram(name + "log2", values.first, values.counts);
-  };
-  add("weights", tensor.weights);
-  add("gradients", tensor.gradients);
-  add("updates", tensor.updates);
-  summary.add_scalar(str("updates/", tensor.name, "/ratio"), tensor.update_ratio());
+    if (kind == tensor_kinds::kUpdates) summary.add_scalar(name + "ratio", tensor.update_ratio());
+    if (kind == tensor_kinds::kActivations) summary.add_scalar(name + "greatest", values.greatest());
+  }
 }
 
 class TensorBoard : public FileSink {

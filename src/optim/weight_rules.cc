@@ -1,7 +1,5 @@
 #include "optim/weight_rules.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -31,13 +29,9 @@ std::vector<std::string> names_of(const ParamTable& table) {
   return names;
 }
 
-bool fits(const std::string& pattern, const std::string& name) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
-
 bool matches(const OptimizerGroup& group, const std::string& name) {
   return std::any_of(group.match.begin(), group.match.end(),
-                     [&](const std::string& pattern) { return fits(pattern, name); });
+                     [&](const std::string& pattern) { return fits_pattern(pattern, name); });
 }
 
 void apply(const OptimizerGroup& group, const std::string& key, const Unit& unit, const Param& param,
@@ -99,7 +93,7 @@ WeightRules weight_rules(const OptimizerOptions& options, const ParamTable& tabl
 
 bool matches_a_weight(const std::string& pattern, const ParamTable& table) {
   const std::vector<std::string> names = names_of(table);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return fits(pattern, name); });
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return fits_pattern(pattern, name); });
 }
 
 }  // namespace tokamak

@@ -82,22 +82,23 @@ Json cell_json(float value) {
   return value > 0 ? std::llround(1000 * std::log10(double(value))) : kZero;
 }
 
-// {"names":[...],"from":[steps],"to":[steps],"records":100,"weights":{"rows":[[-1699,...],...],"non_finite":[[row,
-// column, elements],...]},"gradients":...,"ratio":...}
+// {"names":[...],"from":[steps],"to":[steps],"records":100,"kinds":{"weights":{"rows":[[-1699,...],null,...],
+// "non_finite":[[row, column, elements],...]},"gradients":...,"ratio":...}}. A row is null if it has no cells.
 Json tensors_json(const TensorMap& map) {
   Json json = {{"names", map.names},
                {"from", array_of(map.columns, [](const TensorMap::Column& column) { return column.first; })},
                {"to", array_of(map.columns, [](const TensorMap::Column& column) { return column.last; })},
-               {"records", map.records}};
+               {"records", map.records},
+               {"kinds", Json::object()}};
   const auto columns = std::ssize(map.columns);
-  for (size_t kind = 0; kind < kMapKinds.size(); ++kind) {
-    const TensorMap::Cells& cells = map.cells[kind];
+  for (const TensorMap::Kind& cells : map.kinds) {
     Json rows = Json::array();
     for (auto row = cells.values.begin(); row != cells.values.end(); row += columns) {
-      rows.push_back(array_of(std::span(row, row + columns), cell_json));
+      const bool is_empty = std::all_of(row, row + columns, [](float value) { return std::isnan(value); });
+      rows.push_back(is_empty ? Json() : array_of(std::span(row, row + columns), cell_json));
     }
     const auto place = [](const TensorMap::NonFinite& one) { return Json::array({one.row, one.column, one.elements}); };
-    json[kMapKinds[kind]] = {{"non_finite", array_of(cells.non_finite, place)}, {"rows", rows}};
+    json["kinds"][cells.name] = {{"non_finite", array_of(cells.non_finite, place)}, {"rows", rows}};
   }
   return json;
 }

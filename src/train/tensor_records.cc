@@ -25,16 +25,25 @@ TensorSummary summary_of(const TensorSums& sums, int64_t elements) {
 
 }  // namespace
 
-std::vector<TensorRecord> tensor_records(const std::vector<WeightStatistics>& weights) {
-  std::vector<TensorRecord> records;
+void append_records(const std::vector<WeightStatistics>& weights, std::vector<TensorRecord>& records) {
   for (const WeightStatistics& one : weights) {
-    records.push_back({.name = one.name,
-                       .elements = one.elements,
-                       .weights = summary_of(one.of(Measured::kWeights), one.elements),
-                       .gradients = summary_of(one.of(Measured::kGradients), one.elements),
-                       .updates = summary_of(one.of(Measured::kUpdates), one.elements)});
+    TensorRecord& record = records.emplace_back(TensorRecord{one.name, one.elements, {}});
+    const auto add = [&](const std::string& kind, const TensorSums& sums) {
+      record.parts.push_back({kind, summary_of(sums, one.elements)});
+    };
+    add(tensor_kinds::kWeights, one.of(Measured::kWeights));
+    add(tensor_kinds::kGradients, one.of(Measured::kGradients));
+    add(tensor_kinds::kUpdates, one.of(Measured::kUpdates));
+    for (const auto& [kind, sums] : one.state) add(kind, sums);
   }
-  return records;
+}
+
+void append_records(const std::vector<ActivationStatistics::Activation>& activations,
+                    std::vector<TensorRecord>& records) {
+  for (const auto& [name, sums] : activations) {
+    const int64_t elements = sums.elements();
+    records.push_back({name, elements, {{tensor_kinds::kActivations, summary_of(sums, elements)}}});
+  }
 }
 
 }  // namespace tokamak

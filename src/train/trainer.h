@@ -52,18 +52,19 @@ class Trainer {
   RunState load();
   void report_ready(int64_t committed_bytes);
   void report_row();
-  RunEnd train(bool was_done);  // until it is finished, or is to stop
-  RunEnd train_on();            // until then, or throws Spike
+  RunEnd train_through_spikes(bool was_done);  // until it is finished, or is to stop
+  RunEnd train(bool was_done);                 // until then, or throws Spike
   void step();
   double compute_gradients(int64_t step);  // and reads the outcome of the step before
   enum class Gradients { kKept, kLost };
-  // Of the last step, if it has not been read. Whether a trace has overwritten gradients. Throws Spike if the run must
-  // go back.
+  // Reads the outcome of the last step, unless it has been read. Returns whether a trace has overwritten gradients.
+  // Throws Spike if the run must go back.
   Gradients read_outcome();
   Gradients see_bad_step(const StepOutcome& outcome);
   StepOutcome repeat_with_zeros(const StepOutcome& skipped);
   void see_spike(const StepOutcome& outcome);
   void roll_back(const Spike& spike);
+  RunEnd trace_next_step();
   RunEvent trace(int64_t step, int64_t first_sample);  // and writes the event
   void report_statistics(int64_t step);
   void report_stragglers();
@@ -84,7 +85,9 @@ class Trainer {
   StepSettings settings_of(int64_t step);
   StepLimits limits() const;
   int64_t past_left_out(const RunState& state, int64_t next) const;
-  bool statistics_due(int64_t step) const;  // whether tensor statistics are due; always at the last step
+  bool statistics_due(int64_t interval, int64_t step) const;  // always at the last step
+  ShardStatistics* statistics_of(int64_t step);               // nullptr: they are not due
+  ActivationStatistics* activations_of(int64_t step);         // likewise
   bool due(int64_t interval) const { return row_is_done() || (interval > 0 && state_.step % interval == 0); }
   bool row_is_done() const { return state_.step >= open_.row().last_step(); }
   RunRecords& records() { return open_.records; }

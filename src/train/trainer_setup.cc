@@ -171,6 +171,7 @@ void Trainer::go_to(const RunState& state) {
   bad_steps_.forget();
   checks_->go_to(state.step);
   if (ShardStatistics* statistics = engine().statistics()) statistics->forget();
+  if (ActivationStatistics* activations = engine().activation_statistics()) activations->forget();
   const Device& device = *engine().backend().device;
   records().go_to(
       state.step,

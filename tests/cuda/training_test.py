@@ -184,9 +184,9 @@ def no_stall(place):
         print(f"  in all of a run, graphs {graphs}: {counts[7]}")
         assert counts[3]["cudaMalloc"] > 0 and counts[3]["cudaStreamSynchronize"] > 0, counts
         assert counts[3] == counts[7], f"steps make calls: {counts}"
-        if EMULATED:  # two micro-batches a step, each captured in the second step
+        if EMULATED:  # two micro-batches a step, each captured in the second step; the run's last one is measured
             recorded = counts[7].get("cudaGraphInstantiate", 0)
-            assert (recorded, launches) == ((2, [4, 12]) if graphs == "on" else (0, [0, 0])), (recorded, launches)
+            assert (recorded, launches) == ((2, [3, 11]) if graphs == "on" else (0, [0, 0])), (recorded, launches)
 
 
 @on_cuda
@@ -213,8 +213,10 @@ def graphs(place):
         assert not recorded and not launched, (recorded, launched)
         _, recorded, launched = run(on, *which, "runtime.cuda_graphs=on", TOKAMAK_EMULATOR_ORDER="random")
         print(f"  {compute}, document masking {masking}: {recorded} graphs, launched {launched} times")
-        if EMULATED and masking == "false":  # two buffers, overwrite or accumulate: the first pass of each runs eagerly
-            assert (recorded, launched) == (4, 14), (recorded, launched)
+        # Two buffers, overwrite or accumulate: the first pass of each runs eagerly. So does the last pass of all, whose
+        # activations are measured.
+        if EMULATED and masking == "false":
+            assert (recorded, launched) == (4, 13), (recorded, launched)
         assert not EMULATED or launched > recorded > 0
         assert bits(on) == bits(off)
     stopped = ["precision.compute=f32", "runtime.cuda_graphs=on"]

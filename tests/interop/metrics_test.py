@@ -58,15 +58,21 @@ def tensors_of(record):
     """Takes the statistics of tensors out of a record: {tag: scalar}, {tag: [[left, right, count], ...]}."""
     scalars, histograms = {}, {}
     names, elements = record.pop("tensors"), record.pop("elements")
-    columns = {kind: record.pop(kind) for kind in ("weights", "gradients", "updates")}
+    columns = {kind: record.pop(kind) for kind in list(record) if isinstance(record[kind], dict)}
+    assert list(columns) == ["weights", "gradients", "updates", "exp_avg", "exp_avg_sq", "activations"], list(columns)
     for i, name in enumerate(names):
         for kind, of in columns.items():
+            if of["non_finite"][i] is None:  # not measured of this tensor
+                continue
             scalars[f"{kind}/{name}/rms"] = of["rms"][i]
             first, counts = of["log2_first"][i], of["log2_counts"][i]
             assert sum(counts) + of["zeros"][i] + of["non_finite"][i] == elements[i], (kind, name)
             assert counts[0] > 0 and counts[-1] > 0, (kind, name, counts)
             histograms[f"{kind}/{name}/log2"] = [[first + b, first + b + 1, count] for b, count in enumerate(counts)]
-        scalars[f"updates/{name}/ratio"] = columns["updates"]["rms"][i] / columns["weights"]["rms"][i]
+        if columns["updates"]["rms"][i] is not None:
+            scalars[f"updates/{name}/ratio"] = columns["updates"]["rms"][i] / columns["weights"]["rms"][i]
+        if columns["activations"]["rms"][i] is not None:
+            scalars[f"activations/{name}/greatest"] = max(abs(columns["activations"][of][i]) for of in ("min", "max"))
     return scalars, histograms
 
 

@@ -90,17 +90,21 @@ TEST_CASE(
   write({.step = 2, .event = RunEvent{"checkpoint", "", {}}});
   write({.step = 7,
          .values = {count_value("tokens", 5)},
-         .tensors = {{"q", 8, weights, none, weights}, {"k", 8, none, weights, none}}});
+         .tensors = {{"q", 8, {{"weights", weights}, {"gradients", none}, {"exp_avg", weights}}},
+                     {"k", 8, {{"weights", none}, {"gradients", weights}}}}});
   const std::string weights_and_none =
       "{\"rms\":[0.1,null],\"min\":[-0.1,null],\"max\":[0.3,null],\"non_finite\":[0,8],\"zeros\":[1,0],"
       "\"log2_first\":[-4,0],\"log2_counts\":[[2,0,5],[]]}";
   const std::string none_and_weights =
       "{\"rms\":[null,0.1],\"min\":[null,-0.1],\"max\":[null,0.3],\"non_finite\":[8,0],\"zeros\":[0,1],"
       "\"log2_first\":[0,-4],\"log2_counts\":[[],[2,0,5]]}";
+  const std::string weights_alone =
+      "{\"rms\":[0.1,null],\"min\":[-0.1,null],\"max\":[0.3,null],\"non_finite\":[0,null],\"zeros\":[1,null],"
+      "\"log2_first\":[-4,null],\"log2_counts\":[[2,0,5],null]}";
   CHECK(read_text(dir.file("m"), Kind::kBug) ==
         "{\"event\":\"ready\",\"step\":2,\"detail\":\"\"}\n"
         "{\"step\":7,\"tensors\":[\"q\",\"k\"],\"elements\":[8,8],\"weights\":" +
-            weights_and_none + ",\"gradients\":" + none_and_weights + ",\"updates\":" + weights_and_none + "}\n");
+            weights_and_none + ",\"gradients\":" + none_and_weights + ",\"exp_avg\":" + weights_alone + "}\n");
 
   CHECK_THAT(read_text(dir.file("metrics"), Kind::kBug), Catch::EndsWith("}\n{\"step\":7,\"tokens\":5}\n"));
 
@@ -111,11 +115,13 @@ TEST_CASE(
       dir.file("m"), [&](const MetricRecord& record) { tensors = record.tensors; }, ReadTensors::kYes);
   REQUIRE(tensors.size() == 2);
   CHECK((tensors[0].name == "q" && tensors[1].name == "k" && tensors[1].elements == 8));
-  CHECK(
-      (tensors[0].weights.rms == 0.1 && tensors[0].weights.counts == weights.counts && tensors[0].weights.first == -4));
-  CHECK((static_cast<float>(tensors[1].gradients.min) == -0.1f && tensors[1].gradients.zeros == 1));
-  CHECK((std::isnan(tensors[0].gradients.rms) && std::isnan(tensors[0].gradients.min)));
-  CHECK(tensors[1].updates.non_finite == 8);
+  const TensorSummary& first = tensors[0].at("weights");
+  CHECK((first.rms == 0.1 && first.counts == weights.counts && first.first == -4));
+  CHECK((static_cast<float>(tensors[1].at("gradients").min) == -0.1f && tensors[1].at("gradients").zeros == 1));
+  CHECK((std::isnan(tensors[0].at("gradients").rms) && std::isnan(tensors[0].at("gradients").min)));
+  CHECK(tensors[1].at("weights").non_finite == 8);
+  CHECK(tensors[0].at("exp_avg").rms == 0.1);
+  CHECK(tensors[1].find("exp_avg") == nullptr);
 }
 
 TEST_CASE("statistics of tensors that are not as they should be are left out, and the record stays") {

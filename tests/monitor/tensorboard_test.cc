@@ -99,7 +99,9 @@ TEST_CASE("of tensors a step has the root mean squares, the ratio and the magnit
   const auto board = tensorboard_sink(dir.path(), {});
   board->write(event("ready", 299));
   const TensorSummary filled{.rms = 0.5, .first = -4, .counts = {2, 0, 5}}, zeros{.zeros = 7};
-  board->write({.step = 300, .time = 1700000001000, .tensors = {{"q", 7, filled, zeros, filled}}});
+  board->write({.step = 300,
+                .time = 1700000001000,
+                .tensors = {{"q", 7, {{"weights", filled}, {"gradients", zeros}, {"updates", filled}}}}});
   tfevents::Summary expected;
   expected.add_scalar("weights/q/rms", 0.5);
   expected.add_histogram("weights/q/log2", -4, {2, 0, 5});

@@ -14,8 +14,8 @@ using nlohmann::json;
 
 namespace {
 
-float cell(const TensorMap& map, size_t kind, int64_t row, int64_t column) {
-  return map.cells[kind].values[static_cast<size_t>(row * std::ssize(map.columns) + column)];
+float cell(const TensorMap& map, const char* kind, int64_t row, int64_t column) {
+  return map.kind(kind).values[static_cast<size_t>(row * std::ssize(map.columns) + column)];
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ float cell(const TensorMap& map, size_t kind, int64_t row, int64_t column) {
 TEST_CASE("a map of tensors is of tensors.jsonl, and of metrics.jsonl where an older version has written it") {
   const TempDir dir;
   const auto record = [](int64_t step, double rms) {
-    return MetricRecord{.step = step, .tensors = {{"q", 9, TensorSummary{.rms = rms}, {}, {}}}};
+    return MetricRecord{.step = step, .tensors = {{"q", 9, {{"weights", TensorSummary{.rms = rms}}}}}};
   };
   const auto begin = [](const char* name, int64_t step) {
     return MetricRecord{.step = step, .time = 1769862896000, .event = RunEvent{name, "", {}}};
@@ -43,7 +43,7 @@ TEST_CASE("a map of tensors is of tensors.jsonl, and of metrics.jsonl where an o
     const TensorMap map = read_page_run(dir.path(), {}).tensors;
     std::map<int64_t, float> values;
     for (int64_t i = 0; i < std::ssize(map.columns); ++i) {
-      values[map.columns[static_cast<size_t>(i)].last] = cell(map, 0, 0, i);
+      values[map.columns[static_cast<size_t>(i)].last] = cell(map, "weights", 0, i);
     }
     return values;
   };
@@ -62,7 +62,9 @@ TEST_CASE("a map of tensors has the course of the run, the greatest value of a b
     const TensorSummary weights{.rms = 2}, gradients{.rms = rms, .non_finite = non_finite}, updates{.rms = rms / 100};
     return MetricRecord{
         .step = step,
-        .tensors = {{"q", 9, weights, gradients, updates}, {"k", 9, TensorSummary{}, gradients, weights}}};
+        .tensors = {{"q", 9, {{"weights", weights}, {"gradients", gradients}, {"updates", updates}}},
+                    {"k", 9, {{"weights", {}}, {"gradients", gradients}, {"updates", weights}}},
+                    {"layers.0.attention", 40, {{"activations", TensorSummary{.rms = 1, .min = -rms, .max = 3}}}}}};
   };
   const auto event_of = [](const char* name, int64_t step) {
     return MetricRecord{.step = step, .event = RunEvent{name, "", {}}};
@@ -76,29 +78,33 @@ TEST_CASE("a map of tensors has the course of the run, the greatest value of a b
   builder.see(event_of("checkpoint", 60));  // of a save that ended late
   builder.see(record(80, NAN));
   const TensorMap map = builder.map(4);  // 8 records
-  CHECK(map.names == std::vector<std::string>{"q", "k"});
+  CHECK(map.names == std::vector<std::string>{"q", "k", "layers.0.attention"});
   CHECK(map.records == 8);
   REQUIRE(map.columns.size() == 4);
   CHECK((map.columns[0].first == 10 && map.columns[0].last == 20));
   CHECK((map.columns[3].first == 70 && map.columns[3].last == 80));
   const float gradients[] = {1000, 40, 60, 7};
   for (int64_t column = 0; column < 4; ++column) {
-    CHECK(cell(map, 1, 1, column) == gradients[column]);
-    CHECK(cell(map, 0, 0, column) == 2);
-    CHECK(cell(map, 2, 0, column) == Approx(gradients[column] / 200));
-    CHECK(std::isnan(cell(map, 2, 1, column)));  // of weights that are all zero
+    CHECK(cell(map, "gradients", 1, column) == gradients[column]);
+    CHECK(cell(map, "weights", 0, column) == 2);
+    CHECK(cell(map, "ratio", 0, column) == Approx(gradients[column] / 200));
+    CHECK(std::isnan(cell(map, "ratio", 1, column)));  // of weights that are all zero
   }
-  const auto& bad = map.cells[1].non_finite;
+  CHECK(cell(map, "activations", 2, 0) == 1000);  // the greatest magnitude
+  CHECK(std::isnan(cell(map, "activations", 0, 0)));
+  const auto& bad = map.kind("gradients").non_finite;
   REQUIRE(bad.size() == 2);
   CHECK((bad[1].row == 1 && bad[1].column == 3 && bad[1].elements == 4));
-  CHECK(map.cells[0].non_finite.empty());
+  CHECK(map.kind("weights").non_finite.empty());
   for (const int64_t most : {1, 3, 7, 8, 100}) CHECK(std::ssize(builder.map(most).columns) <= most);
 
   PageRun run{.name = "run", .report = {.starts = {{}}}, .tensors = map};
-  const json tensors = json::parse(page_data({run}, "tokamak"))["runs"][0]["tensors"];
+  json tensors = json::parse(page_data({run}, "tokamak"))["runs"][0]["tensors"];
   CHECK(tensors["from"] == json({10, 30, 50, 70}));
+  tensors = tensors["kinds"];
   CHECK(tensors["gradients"]["rows"][0] == json({3000, 1602, 1778, 845}));
   CHECK(tensors["gradients"]["non_finite"][0] == json({0, 3, 4}));
-  CHECK(tensors["ratio"]["rows"][1] == json({nullptr, nullptr, nullptr, nullptr}));
+  CHECK(tensors["ratio"]["rows"][1].is_null());
+  CHECK(tensors["gradients"]["rows"][2].is_null());
   CHECK(tensors["weights"]["rows"][1] == json({-1000000, -1000000, -1000000, -1000000}));
 }

@@ -198,24 +198,29 @@ def heat_map(place):
       const copy = document.createElement("canvas"), pixels = copy.getContext("2d", {willReadFrequently: true});
       [copy.width, copy.height] = [canvas.width, canvas.height];
       pixels.drawImage(canvas, 0, 0);
-      return tensors.names.map((_, row) => [0, tensors.to.length - 1].map((column) => {
+      return tensors.names.map((_, row) => !tensors.kinds[heat.kind].rows[row] ? null : [0, tensors.to.length - 1].map((column) => {
         const x = area.left + (column + 0.5) * area.columnWidth, y = (heat.rows.findIndex((one) => one.row === row) + 0.5) * area.rowHeight;
-        const color = heatColor((tensors[heat.kind].rows[row][column] - low) / (high - low));
+        const color = heatColor((tensors.kinds[heat.kind].rows[row][column] - low) / (high - low));
         return [sayHeat(heat, x, y), color === "rgb(" + [...pixels.getImageData(x * scale, y * scale, 1, 1).data].slice(0, 3).join(",") + ")"];
       }));
     })()"""
     with Browser(find_browser()) as browser:
         opened(browser, page)
-        for kind in ("ratio", "weights", "gradients"):
+        for kind in ("ratio", "weights", "gradients", "exp_avg_sq", "activations"):
             choose(browser, "#tensors", 0, kind)
             cells = browser.value(hovered)
-            assert len(cells) == len(records[0]["tensors"]) == 3 * 9 + 3
+            assert len(cells) == len(records[0]["tensors"]) == (3 * 9 + 3) + (3 * 4 + 3)
+            assert sum(one is not None for one in cells) == (3 * 4 + 3 if kind == "activations" else 3 * 9 + 3), kind
             for i, (name, ends) in enumerate(zip(records[0]["tensors"], cells)):
+                if ends is None:
+                    continue
                 parts = name.removesuffix(".weight").split(".")
-                title = f"layer {parts[2]} {parts[-1]}" if ".layers." in name else parts[-1]
+                title = f"layer {parts[-2] if kind == 'activations' else parts[2]} {parts[-1]}" if "layers." in name else parts[-1]
                 for record, (said, has_color) in zip((records[0], records[-1]), ends):
-                    rms = {of: record[of]["rms"][i] for of in ("weights", "gradients", "updates")}
-                    expected = rms["updates"] / rms["weights"] if kind == "ratio" else rms[kind]
+                    rms = {of: record[of]["rms"][i] for of in ("weights", "gradients", "updates", "exp_avg_sq")}
+                    expected = rms["updates"] / rms["weights"] if kind == "ratio" else rms.get(kind)
+                    if kind == "activations":
+                        expected = max(abs(record[kind][of][i]) for of in ("min", "max"))
                     where, value = said.split(": ")
                     assert where == f"{title}, step {record['step']}" and has_color, (said, has_color)
                     assert math.isclose(float(value), expected, rel_tol=7e-3), (kind, name, said, expected)
@@ -325,7 +330,8 @@ def long_run(place):
         assert browser.value("Math.max(...charts[0].lines[0].high)") == 25
         assert browser.value("charts[0].graph.yAxisRange()[1]") > 25
         assert browser.value("[heats[0].tensors.names.length, heats[0].tensors.to.length]") == [32 * 9 + 3, 100]
-        assert browser.value("heats[0].tensors.weights.rows[7].findIndex((cell) => cell > 1000)") == 53  # step 54,000
+        spike = browser.value("heats[0].tensors.kinds.weights.rows[7].findIndex((cell) => cell > 1000)")
+        assert spike == 53, spike  # step 54,000
         assert browser.complaints() == [], browser.complaints()
 
 

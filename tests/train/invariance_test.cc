@@ -61,7 +61,11 @@ TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any ste
           CHECK(train(ranks, variant.config(place, halves)) == RunEnd::kDone);
 
           const ToyState state = saved_state(place.checkpoint(straight, kSteps));
-          CHECK((state.run == RunState{.step = kSteps, .tokens = kSteps * 12 * 16, .next_sample = kSteps * 12}));
+          CHECK((state.run == RunState{.step = kSteps,
+                                       .tokens = kSteps * 12 * 16,
+                                       .next_sample = kSteps * 12,
+                                       .outcomes = state.run.outcomes}));
+          CHECK(std::ssize(state.run.outcomes.losses) == kSteps);
           CHECK((saved_state(place.checkpoint(halves, kSteps)) == state));
           const auto losses = records(place.run(straight));
           CHECK(records(place.run(halves)) == losses);

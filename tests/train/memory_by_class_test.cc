@@ -114,13 +114,19 @@ class MeasuredRun {
     run_.engine->commit();
   }
 
-  // Two steps of two micro-batches with statistics of tensors, which the host takes later, and a snapshot.
+  // Two steps of two micro-batches with statistics of tensors and activations, and a snapshot.
   void steps() {
     Engine& engine = *run_.engine;
     engine.parameters().initialize(1, engine.compute());
+    ActivationStatistics& activations = *engine.activation_statistics();
     for (const int64_t t : {1, 2}) {
+      activations.begin(engine.compute());
+      engine.model().watch(&activations);
       run_step(engine, tokens_.step(),
                {.t = t, .lr = 1e-3, .micro_batches = run_.shape.micro_batches(), .statistics = engine.statistics()});
+      activations.finish(engine.compute());
+      CHECK(!activations.take().activations.empty());
+      CHECK(!engine.statistics()->take().weights.empty());
     }
     before_snapshot_ = blocks().size();
     snapshot_.emplace(engine);

@@ -131,10 +131,12 @@ RANKS_CASE("an automatic micro-batch is the coarsest equal cut that fits, and on
     return plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, bytes).shape.micro_batch;
   };
   const auto bytes_of = [&](int64_t micro_batch) {
-    const Engine plan(
-        engine_options(config,
-                       {.max_tokens = micro_batch * 16, .max_length = 16, .snapshot = true, .statistics = true}),
-        world.comm(), backend);
+    const Engine plan(engine_options(config, {.max_tokens = micro_batch * 16,
+                                              .max_length = 16,
+                                              .snapshot = true,
+                                              .statistics = true,
+                                              .activations = {"*"}}),
+                      world.comm(), backend);
     return planned_bytes(plan.plan(), *backend.device);
   };
   const int64_t share = 12 / world.size();

@@ -64,6 +64,7 @@ void check_same(const TensorSummary& found, const TensorSummary& expected) {
 RunConfig watched(const ToyPlace& place, const std::string& name, int ranks, int64_t interval) {
   RunConfig config = place.config(name, ranks);
   config.metrics.tensor_statistics = interval;
+  config.metrics.activation_statistics.interval = 0;
   config.checkpoint.interval = TrainingLength::steps(1);
   config.checkpoint.keep_latest = 0;
   config.optimizer.betas = {0, 0.95};
@@ -84,9 +85,12 @@ void check_against_checkpoints(const ToyPlace& place, const std::string& name, c
     std::vector<float> updates = weights;
     for (size_t i = 0; i < updates.size(); ++i) updates[i] -= before.tensors.at({"master", tensor.name})[i];
     CHECK(tensor.elements == std::ssize(weights));
-    check_same(tensor.weights, summary_of(weights));
-    check_same(tensor.updates, summary_of(updates));
-    check_same(tensor.gradients, summary_of(after.tensors.at({"exp_avg", tensor.name})));
+    check_same(tensor.at("weights"), summary_of(weights));
+    check_same(tensor.at("updates"), summary_of(updates));
+    check_same(tensor.at("gradients"), summary_of(after.tensors.at({"exp_avg", tensor.name})));
+    for (const char* moment : {"exp_avg", "exp_avg_sq"}) {
+      check_same(tensor.at(moment), summary_of(after.tensors.at({moment, tensor.name})));
+    }
     CHECK(tensor.update_ratio() == Approx(summary_of(updates).rms / summary_of(weights).rms).epsilon(1e-12));
   }
 }
@@ -130,8 +134,8 @@ TEST_CASE("gradients are measured before they are clipped") {
   const MetricRecord clipped = tensor_records_of(place.run("clipped")).at(1);
   double squares = 0;
   for (size_t i = 0; i < plain.tensors.size(); ++i) {
-    CHECK(clipped.tensors[i].gradients.rms == plain.tensors[i].gradients.rms);
-    squares += static_cast<double>(plain.tensors[i].elements) * std::pow(plain.tensors[i].gradients.rms, 2);
+    CHECK(clipped.tensors[i].at("gradients").rms == plain.tensors[i].at("gradients").rms);
+    squares += static_cast<double>(plain.tensors[i].elements) * std::pow(plain.tensors[i].at("gradients").rms, 2);
   }
   CHECK(records(place.run("clipped"), "optim/grad_norm").at(1) == Approx(std::sqrt(squares)).epsilon(1e-6));
 }
@@ -145,7 +149,7 @@ TEST_CASE("a run's bits are the same with statistics at every step, at some and 
         const std::string name = str("run", ranks, static_cast<int>(compute), interval);
         RunConfig config = place.config(name, ranks);
         config.precision.compute = compute;
-        config.metrics.tensor_statistics = interval;
+        config.metrics.tensor_statistics = config.metrics.activation_statistics.interval = interval;
         config.resilience.verify_state = true;
         train(ranks, config);
         const ToyState state = saved_state(place.checkpoint(name, kSteps));
@@ -188,9 +192,9 @@ TEST_CASE("a resumed run goes on with the same statistics") {
   CHECK(read_text(place.run("halves") + "/metrics.jsonl", Kind::kBug).find("tensors") == std::string::npos);
   for (const auto& [step, record] : straight) {
     for (size_t i = 0; i < record.tensors.size(); ++i) {
-      check_same(halves.at(step).tensors[i].weights, record.tensors[i].weights);
-      check_same(halves.at(step).tensors[i].gradients, record.tensors[i].gradients);
-      check_same(halves.at(step).tensors[i].updates, record.tensors[i].updates);
+      check_same(halves.at(step).tensors[i].at("weights"), record.tensors[i].at("weights"));
+      check_same(halves.at(step).tensors[i].at("gradients"), record.tensors[i].at("gradients"));
+      check_same(halves.at(step).tensors[i].at("updates"), record.tensors[i].at("updates"));
     }
   }
 }
@@ -209,8 +213,8 @@ TEST_CASE("where a step is not finite the record says in which gradients, and th
   for (const auto& [step, record] : records) {
     int64_t gradients = 0, updates = 0;
     for (const TensorRecord& tensor : record.tensors) {
-      gradients += tensor.gradients.non_finite;
-      updates += tensor.elements - tensor.updates.zeros;
+      gradients += tensor.at("gradients").non_finite;
+      updates += tensor.elements - tensor.at("updates").zeros;
     }
     if (gradients > 0) ++bad;
     CHECK((gradients > 0) == (updates == 0));
@@ -251,7 +255,7 @@ TEST_CASE("the statistics of an abandoned step are not taken for those of a step
   REQUIRE(again.size() == straight.size());
   for (const auto& [step, record] : straight) {
     for (size_t i = 0; i < record.tensors.size(); ++i) {
-      CHECK(again.at(step).tensors[i].weights.rms == record.tensors[i].weights.rms);
+      CHECK(again.at(step).tensors[i].at("weights").rms == record.tensors[i].at("weights").rms);
     }
   }
 }

@@ -198,7 +198,7 @@ TEST_CASE("an error that ends a start is its last record, before and in its trai
   config.optimizer.lr = 1e30;
   config.resilience.max_bad_steps = 2;
   CHECK_THROWS_AS(train(1, config), Error);
-  CHECK(events(place.run("bad")) == std::vector<std::string>{"start", "ready", "end"});
+  CHECK(events(place.run("bad")) == std::vector<std::string>{"start", "ready", "non_finite", "end"});
   CHECK(last_event(place.run("bad"), "end").at("exit_code") == 7);
 }
 

@@ -77,7 +77,8 @@ RANKS_CASE("each weight, gradient and update is measured once and whole, on any 
     const std::unique_ptr<Stream> stream = backend.device->make_stream();
     MemoryPlan plan;
     ShardedParameters parameters(table, groups.mesh(), backend, {.compute = DType::kBF16}, plan);
-    ShardStatistics statistics(parameters, plan);
+    const std::vector<StateTensor> none;
+    ShardStatistics statistics(parameters, none, plan);
     const auto tokens_slot = plan.add("tokens", DType::kF64, Shape{1});
     const Arena arena(plan, *backend.device);
     parameters.commit(arena);
@@ -117,7 +118,8 @@ RANKS_CASE("a second step without taking the first is a bug, and so is taking wh
   const std::unique_ptr<Stream> stream = backend.device->make_stream();
   MemoryPlan plan;
   ShardedParameters parameters(table, world.comm(), backend, {}, plan);
-  ShardStatistics statistics(parameters, plan);
+  const std::vector<StateTensor> none;
+  ShardStatistics statistics(parameters, none, plan);
   const Arena arena(plan, *backend.device);
   parameters.commit(arena);
   statistics.commit(arena);
