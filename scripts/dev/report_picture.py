@@ -7,18 +7,30 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "system"))
 from browser import Browser, find_browser  # noqa: E402
 
-# Runs, sections of their page, and the width of the window: the wider one has three charts in a row.
-REPORT = {"report.png": ([""], ["overview", "training"], 1800), "report_inside.png": ([""], ["tensors"], 1280)}
-STABILITY = {"stability_nan.png": (["nan"], ["tensors", "events"], 1280),
-             "stability_spike.png": (["poison-logged", "poison-rolled-back"], ["training"], 1800),
-             "stability_rate.png": (["qk-false", "qk-true"], ["training"], 1800)}
+
+
+class Picture(NamedTuple):
+    runs: list
+    sections: list  # of the page
+    width: int      # of the window: 1800 has three charts in a row, 1280 two
+    charts: list = []  # titles; none: all
+
+
+LOSS = ["Loss", "Gradient norm"]
+REPORT = {"report.png": Picture([""], ["overview", "training"], 1800), "report_inside.png": Picture([""], ["tensors"], 1280)}
+STABILITY = {"stability_nan.png": Picture(["nan"], ["tensors", "events"], 1280),
+             "stability_spike.png": Picture(["poison-logged", "poison-rolled-back"], ["training"], 1280, LOSS),
+             "stability_rate.png": Picture(["qk-false", "qk-true"], ["training"], 1280, LOSS)}
 SHOW_ONLY = """[...document.querySelectorAll("main > section")].forEach((section) => {
   section.hidden = !%s.includes(section.id); });
+[...document.querySelectorAll("figure")].forEach((figure) => {
+  figure.hidden = %s.length > 0 && !%s.some((title) => figure.querySelector("h3").textContent.startsWith(title)); });
 document.querySelector("footer").hidden = true"""
 IDS = "[...document.querySelectorAll('main > section')].map((section) => section.id)"
 PAINTED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -38,14 +50,14 @@ def main():
     root, pictures = (options.stability, STABILITY) if options.stability else (options.run, REPORT)
     with tempfile.TemporaryDirectory() as directory, Browser(program) as browser:
         page = f"{directory}/report.html"
-        for name, (runs, sections, width) in pictures.items():
+        for name, (runs, sections, width, charts) in pictures.items():
             subprocess.run([options.program, "report", *(root / run for run in runs), "--output", page], check=True)
             browser.set_window(width, 400)
             browser.open(page)
             missing = set(sections) - set(browser.value(IDS))
             if missing:
                 sys.exit(f"{page} of {root}: the report has no section {', '.join(sorted(missing))}")
-            browser.value(SHOW_ONLY % sections)
+            browser.value(SHOW_ONLY % (sections, charts, charts))
             browser.value(PAINTED)
             browser.screenshot(options.output / name)
             print(f"{options.output / name}: {(options.output / name).stat().st_size / 1e3:.0f} kB")
