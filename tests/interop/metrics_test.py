@@ -32,8 +32,8 @@ def start(place, *overrides, expect):
     return place.train(NAME, 1, f"training.max_steps={STEPS}", "training.validation_interval=3", "checkpoint.interval=4",
                        "checkpoint.keep_latest=9", "metrics.tensorboard=true",
                        "training.samples={prompts: [to, 'a ``` b'], interval: 3, tokens: 12}",
-                       "metrics.tensor_statistics=3", f"metrics.prometheus={place.file('tokamak.prom')}", *overrides,
-                       expect=expect)
+                       "metrics.tensor_statistics=3", "metrics.activation_statistics.interval=3",
+                       f"metrics.prometheus={place.file('tokamak.prom')}", *overrides, expect=expect)
 
 
 def make_run(place):
@@ -188,7 +188,7 @@ def expect_equal_provider(provider, place, reader):
     (found,) = provider.read_scalars(CONTEXT, plugin_name="scalars", **read).values()
     expect_equal({name: [(one.step, one.value) for one in of] for name, of in found.items()}, scalars, reader)
     (found,) = provider.read_tensors(CONTEXT, plugin_name="histograms", **read).values()
-    assert set(found) == set(histograms) and len(found) == 3 * 30, (reader, set(found) ^ set(histograms))
+    assert set(found) == set(histograms) and len(found) == 5 * 30 + 15, (reader, set(found) ^ set(histograms))
     for name, of in histograms.items():
         assert [one.step for one in found[name]] == sorted(of) == [3, 6, 9, 12, 15, 16][-len(of):], (reader, name, sorted(of))
         for one in found[name]:

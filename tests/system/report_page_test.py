@@ -28,8 +28,8 @@ CELLS = "[...document.querySelectorAll('%s tbody tr')].map((row) => [...row.cell
 def trained(place, name, *overrides):
     """The directory of a run that was stopped and started again."""
     if not os.path.exists(place.run(name)):
-        wanted = ["metrics.tensor_statistics=5", f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
-                  f"checkpoint.interval={INTERVAL}",
+        wanted = ["metrics.tensor_statistics=5", "metrics.activation_statistics.interval=5", f"training.max_steps={STEPS}",
+                  f"training.validation_interval={INTERVAL}", f"checkpoint.interval={INTERVAL}",
                   f"training.samples={{prompts: {json.dumps(PROMPTS)}, interval: {INTERVAL}, tokens: 24}}", *overrides]
         place.train(name, 1, *wanted, "--stop-at-step", str(STOPPED), expect=75)
         place.train(name, 1, *wanted)
