@@ -19,22 +19,19 @@ int64_t most_tokens_at_once(const Mesh& mesh, const Device& device, int64_t byte
   return exchanges && !keeps_what_fits && bytes < INT64_MAX ? INT64_MAX : kAutoMicroBatchTokens;
 }
 
-std::vector<std::string> activation_patterns(const MetricsOptions& metrics) {
-  const ActivationOptions& options = metrics.activation_statistics;
-  return options.interval > 0 ? options.match : std::vector<std::string>();
-}
-
 PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, const Mesh& mesh,
                      Backend& backend, PlanFor use) {
   const bool trains = use == PlanFor::kTraining;
   const SampleSizes samples = sample_sizes(config);
-  const EngineSizes sizes{.max_tokens = micro_batch * batch.length,
-                          .max_length = batch.length,
-                          .cached_sequences = samples.sequences,
-                          .cached_length = samples.length,
-                          .snapshot = trains && (config.checkpoint.async || !backend.device->uses_host_memory()),
-                          .statistics = trains && config.metrics.tensor_statistics > 0,
-                          .activations = activation_patterns(config.metrics)};
+  const ActivationOptions& activations = config.metrics.activation_statistics;
+  const EngineSizes sizes{
+      .max_tokens = micro_batch * batch.length,
+      .max_length = batch.length,
+      .cached_sequences = samples.sequences,
+      .cached_length = samples.length,
+      .snapshot = trains && (config.checkpoint.async || !backend.device->uses_host_memory()),
+      .statistics = trains && config.metrics.tensor_statistics > 0,
+      .activations = trains && activations.interval > 0 ? activations.match : std::vector<std::string>()};
   EngineOptions options = engine_options(config, sizes);
   if (!trains) options.averages.clear();
   return {{batch, micro_batch}, config.activation_checkpoint, std::make_unique<Engine>(options, mesh, backend)};
