@@ -96,6 +96,7 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
                        .sampler = sampler ? &*sampler : nullptr,
                        .check_changes = options.check_changes,
                        .stop_at_step = options.stop_at_step,
+                       .trace_step = options.trace_step,
                        .stragglers = options.stragglers});
       end = options.run(world, trainer);
     } while (end == RunEnd::kNextRow);

@@ -44,6 +44,7 @@ class ToyPlace {
 
 struct ToyRunOptions {
   int64_t stop_at_step = 0;
+  int64_t trace_step = 0;
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>&)> evals =
       [](Engine&, const std::function<void()>&) { return std::vector<NamedValue>(); };
   std::function<Backend()> backend = toy_backend;
