@@ -1,9 +1,15 @@
 """A value that is not finite in a run of the real program: the trace that the run makes, and the same on demand from a
-checkpoint."""
+checkpoint. A spike that a run goes back from, killed around the decision."""
+import array
 import json
 import os
+import random
+import shutil
+import signal
+import subprocess
+import time
 
-from harness import digest, main
+from harness import ENV, TOKAMAK, digest, gathered, main
 
 
 def events(place, name, event):
@@ -76,4 +82,52 @@ def refusals(place):
     assert not os.path.exists(place.run("refused")), os.listdir(place.run("refused"))
 
 
-main([by_itself, stops, on_demand, refusals])
+BATCH, POISON, LAST_SAVE, END = 768, 40, 32, 60  # tokens of a step; steps
+KILLS, PER_RUN = 20, 5
+
+
+def poisoned(place):
+    """Keys of a run on a file of tokens, of which steps 40 to 44 are random."""
+    path, draw = place.file("poisoned.npy"), random.Random(1)
+    if not os.path.exists(path):
+        tokens = array.array("H", [3])
+        for i in range(1, 2 * END * BATCH):
+            is_poison = POISON - 1 <= i // BATCH < POISON + 4
+            tokens.append(3 + draw.randrange(390) if is_poison else 3 + (5 * tokens[-1] + draw.randrange(3)) % 390)
+        with open(path, "wb") as file:
+            tokens.tofile(file)
+    return [f"data.sources=[{{path: {path}, format: olmo, token_type: uint16, delimiter_id: 2, "
+            f"tokenizer: {place.file('tokenizer.model')}}}]", "data.order=sequential", f"training.max_steps={END}", "optimizer.lr=1e-2",
+            "training.validation_interval=0", "checkpoint.interval=8 steps", "checkpoint.keep_latest=0",
+            "resilience.spike={action: rollback, window: 16}"]
+
+
+def killed(place):
+    """a run that goes back from a spike, and is killed -9 at 20 moments around that, ends with the bits of the one that is not"""
+    keys, draw = poisoned(place), random.Random(2)
+    place.train("whole", 1, *keys)
+    assert [one["step"] for one in events(place, "whole", "spike")] == [POISON + 1], events(place, "whole", "spike")
+    assert [one["step"] for one in events(place, "whole", "rollback")] == [LAST_SAVE]
+    wanted = gathered(place.checkpoint("whole", END))
+    place.train("kept", 1, *keys, "--stop-at-step", str(LAST_SAVE), expect=75)
+    moments = []
+    for run in range(KILLS // PER_RUN):
+        name = f"killed-{run}"
+        shutil.copytree(place.run("kept"), place.run(name))
+        for _ in range(PER_RUN):
+            written = os.path.getsize(place.run(name) + "/metrics.jsonl") + draw.uniform(500, 7000)  # some 20 steps
+            process = subprocess.Popen([TOKAMAK, "train", place.config(name), *keys], env=ENV, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+            while process.poll() is None and os.path.getsize(place.run(name) + "/metrics.jsonl") < written:
+                time.sleep(0.001)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            with open(place.run(name) + "/metrics.jsonl") as lines:
+                moments.append([json.loads(line)["step"] for line in lines if line.endswith("\n")][-1])
+        place.train(name, 1, *keys)
+        assert gathered(place.checkpoint(name, END)) == wanted, f"{name}: other weights"
+        assert place.records(name) == place.records("whole"), f"{name}: other losses"
+    print("  killed after steps", moments)
+
+
+main([killed, by_itself, stops, on_demand, refusals])
