@@ -117,14 +117,14 @@ function stagesSection() {
 
 function eventsSection() {
   const isShown = ({name, values}) => !["start", "end", "stage"].includes(name) && (name !== "resume" || values.changed);
-  const valuesOf = (event) => Object.entries(event.values).filter(([name]) => name !== "changed").map(([name, value]) =>
-    name + " " + (typeof value === "number" ? number(value) : value)).join(", ");
+  const valuesOf = (event) => Object.entries(event.values).filter(([name, value]) => name !== "changed" && value !== "")
+    .map(([name, value]) => name + " " + (typeof value === "number" ? number(value) : value)).join(", ");
   const rows = runs.flatMap((run) => run.events.filter(isShown).map((event) => [
     ...runCell(run), String(event.start + 1), whole(event.step), clock(event.time),
     event.values.changed ? "changed config" : event.name, event.values.changed || event.detail, valuesOf(event)]));
   const leftOut = runs.reduce((sum, run) => sum + run.events_left_out, 0);
   section("events", "Anomalies and decisions",
-    rows.length === 0 ? element("p", {}, "No refused save, straggler, corruption, stop or changed key was recorded.")
+    rows.length === 0 ? element("p", {}, "No spike, bad value, refused save, straggler, corruption, stop or changed key was recorded.")
       : table("Events", [...runColumn, {title: "start", class: NUMBER}, {title: "step", class: NUMBER},
           {title: "time (UTC)"}, {title: "event"}, {title: "detail", class: TEXT},
           {title: "values", class: TEXT}], rows),
