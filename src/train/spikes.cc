@@ -58,7 +58,7 @@ std::optional<Spike> see_outcome(const SpikeOptions& options, const StepOutcome&
   push(window.losses, outcome.loss, options.window);
   push(window.log_norms, log_norm, options.window);
   if (texts.empty()) {
-    window.spiking = window.spike_sample = 0;
+    window.spiking = 0;
   } else if (window.spiking++ == 0) {
     window.spike_sample = first_sample;
   }
