@@ -103,7 +103,8 @@ def poisoned(place):
 
 
 def killed(place):
-    """a run that goes back from a spike, and is killed -9 at 20 moments around that, ends with the bits of the one that is not"""
+    """a run that goes back from a spike, killed -9 at 20 moments around that, ends with the bits of the one that
+    is not"""
     keys, draw = poisoned(place), random.Random(2)
     place.train("whole", 1, *keys)
     assert [one["step"] for one in events(place, "whole", "spike")] == [POISON + 1], events(place, "whole", "spike")

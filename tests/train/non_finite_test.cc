@@ -361,34 +361,6 @@ TEST_CASE("a sound run is not traced, and resilience.non_finite: stop ends a bad
   CHECK_THAT(error.what(), Contains("step 4: rank 1 (") && Contains("forward of layer 2: swiglu made out[0, 0] nan"));
 }
 
-TEST_CASE("the trace of a sound step finds nothing, whatever is sharded, replicated and recomputed") {
-  const ToyPlace place;
-  struct Variant {
-    int ranks;
-    int64_t replicas, stage;
-    RecomputeMode recompute;
-    bool in_bf16;
-  };
-  for (const Variant& variant :
-       {Variant{1, 1, 3, RecomputeMode::kNone, false}, Variant{2, 1, 1, RecomputeMode::kSelective, true},
-        Variant{3, 1, 2, RecomputeMode::kFull, false}, Variant{3, 1, 3, RecomputeMode::kFull, true},
-        Variant{4, 2, 3, RecomputeMode::kNone, true}}) {
-    const std::string name = str("sound-", variant.ranks, "-", variant.stage);
-    INFO(name);
-    RunConfig config = config_of(place, name, variant.ranks, variant.in_bf16);
-    config.parallelism.data_parallel_replicate_degree = variant.replicas;
-    config.parallelism.zero_stage = variant.stage;
-    config.activation_checkpoint.mode = variant.recompute;
-    config.model.tie_word_embeddings = variant.ranks == 3;
-    config.model.qkv_bias = config.model.qk_norm = variant.ranks == 2;
-    CHECK(train(variant.ranks, config, {.trace_step = 4}) == RunEnd::kDone);
-    const MetricRecord record = last_event(place.run(name), "non_finite");
-    CHECK(record.step == 4);
-    CHECK(record.event->detail == "step 4: every value is finite when it is computed again");
-    CHECK(record.event->texts.empty());
-  }
-}
-
 TEST_CASE("resilience.non_finite: zero makes the update with zeros for the gradient's values that are not finite") {
   const ToyPlace place;
   std::vector<ToyState> ends;
