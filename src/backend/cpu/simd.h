@@ -8,7 +8,7 @@
 
 #include "base/bf16.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__FMA__)
 #include <immintrin.h>
 #endif
 
@@ -64,6 +64,18 @@ void store_part(T* to, int64_t count, Vec x) {
   T part[kLanes];
   store(part, x);
   std::memcpy(to, part, static_cast<size_t>(count) * sizeof(T));
+}
+
+// a b + c, rounded once where the processor can. Written as a product and a sum, GCC fuses some of them and not others,
+// as it thinks fast: the same row would have other bits in another loop.
+inline Vec multiply_add(Vec a, Vec b, Vec c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
 }
 
 // The greater of each pair of lanes. NaN in b is kept; NaN in a is lost.

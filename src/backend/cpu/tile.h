@@ -53,7 +53,7 @@ struct Pairs<float> {
   using Vector = Vec;
   static Vector broadcast(const float* a) { return splat(*a); }
   static Vector load(const float* b) { return simd::load(b); }
-  static Vec multiply_add(Vector a, Vector b, Vec c) { return a * b + c; }
+  static Vec multiply_add(Vector a, Vector b, Vec c) { return simd::multiply_add(a, b, c); }
 };
 #if defined(__AVX512BF16__)
 template <>
