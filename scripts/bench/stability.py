@@ -127,9 +127,10 @@ def rate(runs):
 def alarms(runs):
     arms = {"quickstart, 400 steps": ("alarms-quickstart", runs.source("all"))}
     for seed in (1, 2, 3):
-        arms[f"30M, seed {seed}, 2,000 steps of 1,024 tokens"] = (
+        arms[f"30M, seed {seed}, 2,000 steps of 256 tokens, AdamW"] = (
             f"alarms-30M-{seed}", LARGER, f"data.sources=[{{path: {runs.data}/train}}]", "data.order=shuffled",
-            "training.max_steps=2000", "training.global_batch_tokens=1024", "optimizer.lr=4e-3", f"run.seed={seed}")
+            "training.max_steps=2000", "training.global_batch_tokens=256", "optimizer={name: adamw, lr: 1e-3}",
+            f"run.seed={seed}")
     with ThreadPoolExecutor(runs.options.parallel) as pool:
         found = dict(zip(arms, pool.map(lambda arm: runs.train(*arms[arm]), arms)))
     table(["run", "events of spikes", "last loss"],

@@ -16,34 +16,51 @@ bool is_checked(const Operand& operand) {
   return *operand.tensor && operand.tensor->count() > 0 && operand.tensor->dtype() != DType::kI32;
 }
 
+constexpr int64_t kPart = 1 << 16;  // elements that are copied to the host at once
+
 double number(double value) { return value; }
 double number(bf16 value) { return static_cast<float>(value); }
 
 template <class T>
-void append_as_doubles(const std::vector<std::byte>& bytes, std::vector<double>& values) {
+std::vector<double> as_doubles(const std::vector<std::byte>& bytes) {
   const auto* data = reinterpret_cast<const T*>(bytes.data());
+  std::vector<double> values;
   for (size_t i = 0; i < bytes.size() / sizeof(T); ++i) values.push_back(number(data[i]));
+  return values;
 }
 
-std::vector<double> copy_of(Device& device, Stream& stream, Tensor tensor) {
-  std::vector<std::byte> bytes(static_cast<size_t>(tensor.bytes()));
-  device.copy_to_host(stream, tensor, bytes.data());
+// The elements begin to end - 1 of the flat tensor.
+std::vector<double> copy_of(Device& device, Stream& stream, Tensor tensor, int64_t begin, int64_t end) {
+  const Tensor part = tensor.flat(begin, end);
+  std::vector<std::byte> bytes(static_cast<size_t>(part.bytes()));
+  device.copy_to_host(stream, part, bytes.data());
   stream.synchronize();
-  std::vector<double> values;
   switch (tensor.dtype()) {
     case DType::kF32:
-      append_as_doubles<float>(bytes, values);
-      break;
+      return as_doubles<float>(bytes);
     case DType::kBF16:
-      append_as_doubles<bf16>(bytes, values);
-      break;
+      return as_doubles<bf16>(bytes);
     case DType::kF64:
-      append_as_doubles<double>(bytes, values);
-      break;
+      return as_doubles<double>(bytes);
     case DType::kI32:
       break;
   }
-  return values;
+  return {};
+}
+
+struct Element {
+  int64_t index = 0;  // in the flat tensor
+  double value = 0;
+};
+
+std::optional<Element> first_non_finite(Device& device, Stream& stream, Tensor tensor) {
+  for (int64_t begin = 0; begin < tensor.count(); begin += kPart) {
+    const int64_t end = std::min(begin + kPart, tensor.count());
+    const std::vector<double> values = copy_of(device, stream, tensor, begin, end);
+    const auto first = std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
+    if (first != values.end()) return Element{begin + (first - values.begin()), *first};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -94,7 +111,7 @@ FiniteCheck::Measured FiniteCheck::measure(Stream& stream, Tensor tensor) {
   stream.synchronize();                 // on a CPU, the stream's own thread may still write the tensor
   if (tensor.dtype() == DType::kF64) {  // sums of a step
     Measured measured;
-    for (const double value : copy_of(*backend_.device, stream, tensor)) {
+    for (const double value : copy_of(*backend_.device, stream, tensor, 0, tensor.count())) {
       if (!std::isfinite(value)) ++measured.non_finite;
       if (std::isfinite(value)) measured.greatest = std::max(measured.greatest, std::abs(value));
     }
@@ -109,17 +126,16 @@ FiniteCheck::Measured FiniteCheck::measure(Stream& stream, Tensor tensor) {
 }
 
 void FiniteCheck::find(Stream& stream, const Call& call, const Operand& operand, int64_t count, bool is_input) {
-  const std::vector<double> values = copy_of(*backend_.device, stream, *operand.tensor);
-  const auto first = std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
-  if (first == values.end()) return;  // written since by another stream
+  const std::optional<Element> first = first_non_finite(*backend_.device, stream, *operand.tensor);
+  if (!first) return;  // written since by another stream
   found_ = {.call = calls_,
             .is_input = is_input,
             .operation = call.title(),
             .section = backend_.device->section(),
             .operand = operand.name,
             .tensor = *operand.tensor,
-            .index = first - values.begin(),
-            .value = std::isnan(*first) ? std::abs(*first) : *first,  // not "-nan"
+            .index = first->index,
+            .value = std::isnan(first->value) ? std::abs(first->value) : first->value,  // not "-nan"
             .count = count,
             .inputs = inputs_};
 }

@@ -71,6 +71,19 @@ void Checkpointer::go_to(int64_t step) {
   committed_ = is_saved ? std::optional(step) : std::nullopt;
 }
 
+std::vector<int64_t> Checkpointer::steps() const {
+  TOKAMAK_CHECK(resumed_ && !job_, "a save is under way");
+  return values_of_rank_zero(comm_, [&] { return committer_.steps(); });
+}
+
+CheckpointReader Checkpointer::read_between(int64_t first, int64_t last) const {
+  std::vector<int64_t> between = steps();
+  std::erase_if(between, [&](int64_t step) { return step < first || step > last; });
+  if (!between.empty()) return choose_of(comm_, store_, between, setup_.tick);
+  throw SharedError(Kind::kCheckpoint, str(store_.directory(), " has no checkpoint of steps ", first, " to ", last),
+                    "Nothing was changed.");
+}
+
 int64_t Checkpointer::check_writers(const Job& job) const {
   auto entries = shard_entries(job.units);
   render_safetensors_header(entries, {});

@@ -81,10 +81,10 @@ class Checkpointer {
   // Collective, between two saves: the committed checkpoint, for the next part of the run to read its state from.
   CheckpointReader read_committed() const { return open_committed(comm_, store_, committed_.value(), setup_.tick); }
 
-  // Likewise the newest of steps `first` to `last` that verifies. SharedError(kCheckpoint) if there is none.
-  CheckpointReader read_between(int64_t first, int64_t last) const {
-    return choose_between(comm_, store_, first, last, setup_.tick);
-  }
+  // Likewise the steps of the store that this run can go back to, ascending: those that it has not abandoned.
+  std::vector<int64_t> steps() const;
+  // Likewise the newest of steps `first` to `last` that verifies, of those. SharedError(kCheckpoint) if there is none.
+  CheckpointReader read_between(int64_t first, int64_t last) const;
 
   const CheckpointStore& store() const { return store_; }
   const std::string& incarnation() const { return committer_.incarnation(); }  // rank 0's

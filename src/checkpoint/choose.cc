@@ -49,7 +49,8 @@ void expect_fresh(Comm& comm, const CheckpointStore& store) {
   });
 }
 
-// The newest of these that verifies; `steps` are not empty.
+}  // namespace
+
 CheckpointReader choose_of(Comm& comm, const CheckpointStore& store, const std::vector<int64_t>& steps,
                            const Tick& tick) {
   std::vector<std::string> problems;
@@ -70,6 +71,8 @@ CheckpointReader choose_of(Comm& comm, const CheckpointStore& store, const std::
                     str(store.directory(), " holds ", counted(steps), " and none can be used: ", join(problems, "; ")),
                     kNothingChanged);
 }
+
+namespace {
 
 std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore& store, const Tick& tick) {
   const std::vector<int64_t> steps = values_of_rank_zero(comm, [&] { return store.steps(); });
@@ -107,15 +110,6 @@ std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointSt
   }
   expect_fresh(comm, store);
   return std::nullopt;
-}
-
-CheckpointReader choose_between(Comm& comm, const CheckpointStore& store, int64_t first, int64_t last,
-                                const Tick& tick) {
-  std::vector<int64_t> steps = values_of_rank_zero(comm, [&] { return store.steps(); });
-  std::erase_if(steps, [&](int64_t step) { return step < first || step > last; });
-  if (!steps.empty()) return choose_of(comm, store, steps, tick);
-  throw SharedError(Kind::kCheckpoint, str(store.directory(), " has no checkpoint of steps ", first, " to ", last),
-                    kNothingChanged);
 }
 
 CheckpointReader open_committed(Comm& comm, const CheckpointStore& store, int64_t step, const Tick& tick) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/store.h"
 #include "comm/comm.h"
@@ -20,10 +21,10 @@ namespace tokamak {
 std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load,
                                                   const Tick& tick = {});
 
-// The newest checkpoint that verifies, of steps `first` to `last`. Collective. SharedError(kCheckpoint) if there is
-// none.
-CheckpointReader choose_between(Comm& comm, const CheckpointStore& store, int64_t first, int64_t last,
-                                const Tick& tick);
+// The newest of these steps' checkpoints that verifies; each one skipped is a warning. `steps` are the same on all
+// ranks, ascending and not empty. Collective. SharedError(kCheckpoint) if none can be used.
+CheckpointReader choose_of(Comm& comm, const CheckpointStore& store, const std::vector<int64_t>& steps,
+                           const Tick& tick);
 
 // Opens and verifies the checkpoint of a step that this program has committed. Collective. SharedError(kCheckpoint) if
 // it cannot be read back.

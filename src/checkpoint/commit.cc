@@ -57,6 +57,13 @@ const std::vector<int64_t>& Committer::abandon_after(int64_t step) {
 }
 
 // A run that goes back twice may abandon the same step twice, so a name may be taken.
+std::vector<int64_t> Committer::steps() const {
+  std::vector<int64_t> steps = store_.steps();
+  std::erase_if(
+      steps, [&](int64_t step) { return std::find(abandoned_.begin(), abandoned_.end(), step) != abandoned_.end(); });
+  return steps;
+}
+
 std::string Committer::set_aside_path(const std::string& step, const std::string& incarnation) const {
   const std::string first = in_store(str(step, kSetAside, incarnation));
   std::string path = first;

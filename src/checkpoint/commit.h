@@ -29,6 +29,8 @@ class Committer {
   // The run continues from this step, and abandons the checkpoints of later ones: the next commit sets them aside.
   // Returns their steps.
   const std::vector<int64_t>& abandon_after(int64_t step);
+  // The steps of the store that are not abandoned, ascending. Not during commit().
+  std::vector<int64_t> steps() const;
 
   void expect_space(int64_t bytes);  // fails unless the file system has 1.2 times as many bytes free
   void probe();                      // fails unless a file can be written, synced and removed

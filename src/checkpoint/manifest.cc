@@ -80,10 +80,15 @@ std::vector<double> parse_numbers(const JsonValue& json) {
   return numbers;
 }
 
-OutcomeWindow parse_outcomes(const JsonValue& json) {
+// `step`: that of the checkpoint.
+OutcomeWindow parse_outcomes(const JsonValue& json, int64_t step) {
   if (!json.present()) return {};
-  OutcomeWindow window{parse_numbers(json["losses"]), parse_numbers(json["log_norms"]), json["spiking"].whole(),
-                       json["spike_sample"].whole()};
+  OutcomeWindow window;
+  window.losses = parse_numbers(json["losses"]);
+  window.log_norms = parse_numbers(json["log_norms"]);
+  window.spiking = json["spiking"].whole();
+  window.spike_step = json["spike_step"].whole_or(step - window.spiking + 1);  // absent in the first such checkpoints
+  window.spike_sample = json["spike_sample"].whole();
   require(json, window.losses.size() == window.log_norms.size(), "it has not as many log_norms as losses");
   return window;
 }
@@ -116,7 +121,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
                               .optimizer_start = json["optimizer_start"].whole_or(0),
                               .averages = parse_averages(json["averages"]),
                               .owes_evaluation = json["owes_evaluation"].truth_or(false),
-                              .outcomes = parse_outcomes(json["outcomes"]),
+                              .outcomes = parse_outcomes(json["outcomes"], json["step"].whole()),
                               .left_out = parse_left_out(json["left_out"])},
                     .seed = json["seed"].whole(INT64_MIN),
                     .config = json["config"].text(),
@@ -195,6 +200,7 @@ Json body_of(const CheckpointManifest& m) {
     body["outcomes"] = {{"losses", window.losses},
                         {"log_norms", window.log_norms},
                         {"spiking", window.spiking},
+                        {"spike_step", window.spike_step},
                         {"spike_sample", window.spike_sample}};
   }
   for (const auto& [step, first_sample, samples, reason] : m.point.state.left_out) {

@@ -23,8 +23,9 @@ struct AverageProgress {
 // The latest steps' outcomes, by which spikes are judged (train/spikes.h).
 struct OutcomeWindow {
   std::vector<double> losses, log_norms;  // of the gradient; the oldest first, finite, equally many
-  int64_t spiking = 0;                    // the last steps that spike, in a row
-  int64_t spike_sample = 0;               // the first sample of the first of them
+  int64_t spiking = 0;                    // the last finite steps that spike, in a row
+  int64_t spike_step = 0;                 // the first of them
+  int64_t spike_sample = 0;               // its first sample
 
   bool operator==(const OutcomeWindow&) const = default;
 };

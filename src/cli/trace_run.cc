@@ -4,6 +4,7 @@
 #include "checkpoint/reader.h"
 #include "config/load.h"
 #include "data/prepare/text_sources.h"
+#include "train/run_table.h"
 
 namespace tokamak::cli {
 
@@ -19,10 +20,15 @@ RunConfig load_trace_run(const std::string& path, const std::vector<std::string>
          "give an older checkpoint");
   }
   RunConfig config = load_config(path, overrides);
+  if (const int64_t total = RunTable(config).total_steps(); trace.step > total) {
+    fail(Kind::kConfig, str("--trace-step ", trace.step, " is beyond the run's ", total, " steps"), "give one of them");
+  }
   config.data.cache = text_cache(config.data, config.run.output_dir);
   config.run.output_dir += str("-trace-", trace.step);
   config.checkpoint.load = trace.checkpoint;
   config.checkpoint.interval = TrainingLength::none();
+  SpikeAction& spikes = config.resilience.spike.action;
+  if (spikes == SpikeAction::kRollback) spikes = SpikeAction::kLog;  // it would not reach the step
   config.training.validation_interval = 0;
   config.training.evals.clear();
   config.training.samples.prompts.clear();

@@ -16,7 +16,8 @@ struct TraceOptions {
 
 // The config of `path` and `overrides`, trained from the checkpoint to the step without evaluations and saves. The run
 // has a directory of its own, run.output_dir-trace-STEP, so the traced run may go on meanwhile. Error(kCheckpoint) if
-// there is no such checkpoint, Error(kConfig) if the step does not follow it.
+// there is no such checkpoint, Error(kConfig) if the step does not follow it, or is
+// none of the run's.
 RunConfig load_trace_run(const std::string& path, const std::vector<std::string>& overrides, const TraceOptions& trace);
 
 }  // namespace tokamak::cli

@@ -72,7 +72,10 @@ class TensorBoard : public FileSink {
   void write(const MetricRecord& record) override {
     if (!ready_ && !record.is("ready")) return before_.push_back(record);
     if (!ready_) begin(record);
-    if (record.is("rollback")) first_ += tfevents::session_start(wall_time(record), record.step + 1);
+    if (record.is("rollback")) {
+      first_ += tfevents::session_start(wall_time(record), record.step + 1);
+      newest_.clear();  // these steps come again
+    }
     tfevents::Summary summary;
     if (record.event) {
       add_event(summary, record);

@@ -42,7 +42,7 @@ struct SpikeOptions {
       "standard deviations above the median that are a spike; lower: smaller spikes are found, and false ones");
     v("consecutive", consecutive, "spiking steps in a row that are a spike for log and rollback");
     v("skip_samples", skip_samples,
-      "samples left out after a rollback, from the spike's first step on; auto: those of its steps and of 32 more");
+      "samples left out after a rollback, from the spike's first step on; in whole steps; auto: its steps and 32 more");
     v("max_rollbacks", max_rollbacks, "rollbacks of a run; the next spike ends it (exit 7)");
   }
 };

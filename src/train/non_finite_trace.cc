@@ -112,12 +112,16 @@ Reading reading_of(const SampleSource& source, const MicroBatchSamples& samples,
   const Dataset& data = source.dataset(read.source);
   const auto next = std::upper_bound(read.document_starts.begin(), read.document_starts.end(), position);
   const auto document = (next - read.document_starts.begin()) - 1;
+  const std::string which = token ? str(sample) : str(sample, " to ", sample + samples.count - 1);
+  const bool one_range = read.ranges.size() == 1;
+  // A packed row may end with tokens of no document. The last token of a range is no position.
+  if (one_range ? position + 1 >= read.ranges.front().count : document >= std::ssize(read.ranges)) {
+    return {.sample = str(which, " of ", data.directory(), ", in its padding"), .document = "", .text = ""};
+  }
   const int64_t begin = read.document_starts[static_cast<size_t>(document)];
   const int64_t end = next == read.document_starts.end() ? length : *next;
-  const bool one_range = read.ranges.size() == 1;
   const int64_t place = one_range ? read.ranges.front().first + position
                                   : read.ranges.at(static_cast<size_t>(document)).first + position - begin;
-  const std::string which = token ? str(sample) : str(sample, " to ", sample + samples.count - 1);
   Reading reading{.sample = str(which, " of ", data.directory(), ", token ", place),
                   .document = str(document + 1, " of ", read.document_starts.size(), " in the sample"),
                   .text = ""};
@@ -206,6 +210,7 @@ RunEvent trace_non_finite(Comm& comm, Engine& engine, const SampleSource& source
       return view_of(batch);
     };
     compute_gradients(engine, next, loader.micro_batches_per_step());
+    if (!check.found()) samples = {};  // what comes now belongs to all of them
     reduce_and_clip(engine.parameters(), engine.compute(), engine.sums(), engine.control(),
                     {.max_norm = traced.max_grad_norm});
     engine.compute().synchronize();

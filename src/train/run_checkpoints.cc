@@ -8,6 +8,7 @@
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 #include "tensor/state_kinds.h"
+#include "train/spikes.h"
 
 namespace tokamak {
 
@@ -94,12 +95,7 @@ RunState RunCheckpoints::load_or_initialize(const Check& check) {
   collectively(comm_, [&] {
     if (state.step > 0 && !point.is_border) check(reader.manifest().point, reader.directory());
   });
-  if (load_weights(comm_, reader, engine_, on_missing_state(config_.checkpoint))) {
-    state.optimizer_start = state.step;
-    if (comm_.rank() == 0)
-      log::warning("the optimizer's state starts from zero: checkpoint.allow_changes has optimizer");
-  }
-  keep_known_averages(config_.averages, state, reader.directory(), comm_.rank() == 0 && !point.is_border);
+  load(reader, state, comm_.rank() == 0 && !point.is_border);
   if (comm_.rank() == 0 && !point.is_border) {
     log::info("weights: resumed from ", reader.directory(), " (step ", state.step, ", ",
               human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader.manifest().world_size,
@@ -108,12 +104,24 @@ RunState RunCheckpoints::load_or_initialize(const Check& check) {
   return state;
 }
 
+void RunCheckpoints::load(CheckpointReader& reader, RunState& state, bool logs) {
+  if (load_weights(comm_, reader, engine_, on_missing_state(config_.checkpoint))) {
+    state.optimizer_start = state.step;
+    if (comm_.rank() == 0)
+      log::warning("the optimizer's state starts from zero: checkpoint.allow_changes has optimizer");
+  }
+  keep_known_averages(config_.averages, state, reader.directory(), logs);
+}
+
 void RunCheckpoints::go_to(const RunState& state) {
   finish();
   open_.checkpointer.go_to(state.step);
   clock_.restart(state);
+  if (!open_.checkpointer.committed()) return;
   // Writes nothing, but reads and prunes what a stopped start had no time for.
-  if (open_.checkpointer.committed()) open_.checkpointer.begin_save({.state = state}, place_of(engine_), {});
+  const bool keeps = may_go_back(config_.resilience.spike, state.outcomes);
+  open_.checkpointer.begin_save({.state = state}, place_of(engine_), {},
+                                keeps ? Retention::kKeepAll : Retention::kPrune);
 }
 
 // Whether nothing would be lost without a save: a checkpoint holds this state, or no step is done.
@@ -132,13 +140,15 @@ void RunCheckpoints::advance() {
   if (const auto outcome = open_.checkpointer.poll_save()) report(*outcome);
 }
 
-void RunCheckpoints::save(const RunState& state, int64_t bad_steps) {
-  if (bad_steps > 0) {
+bool RunCheckpoints::save(const RunState& state, const std::string& doubt) {
+  if (!doubt.empty()) {
     clock_.restart(state);
-    return report({.step = state.step, .reason = str("the last ", bad_steps, " step(s) were bad")});
+    report({.step = state.step, .reason = doubt});
+    return false;
   }
   begin(state, Retention::kPrune);
   if (!config_.checkpoint.async) finish();
+  return true;
 }
 
 void RunCheckpoints::begin(const RunState& state, Retention retention) {
@@ -185,10 +195,10 @@ void RunCheckpoints::report(const SaveOutcome& outcome) {
 }
 
 // While training goes on, a refused save costs nothing yet; at the end it would cost the run.
-void RunCheckpoints::save_last(const RunState& state, int64_t bad_steps) {
+void RunCheckpoints::save_last(const RunState& state, const std::string& doubt) {
   std::optional<SaveOutcome> last = finish();
   if (!saved(state)) {
-    begin(state, bad_steps == 0 ? Retention::kPrune : Retention::kKeepAll);
+    begin(state, doubt.empty() ? Retention::kPrune : Retention::kKeepAll);
     last = finish();
   }
   if (saved(state)) return;
@@ -198,31 +208,28 @@ void RunCheckpoints::save_last(const RunState& state, int64_t bad_steps) {
       "make room or mend the disk, then start again: training goes on from the newest checkpoint");
 }
 
-std::string RunCheckpoints::newest_before(int64_t step) const {
-  return text_of_rank_zero(comm_, [&] {
-    std::string newest;
-    for (const int64_t saved : open_.checkpointer.store().steps()) {
-      if (saved < step) newest = open_.checkpointer.store().path_of(saved);
-    }
-    return newest;
-  });
+std::string RunCheckpoints::newest_before(int64_t step) {
+  finish();
+  std::string newest;
+  for (const int64_t saved : open_.checkpointer.steps()) {
+    if (saved < step) newest = open_.checkpointer.store().path_of(saved);
+  }
+  return newest;
 }
 
-bool RunCheckpoints::has_before(int64_t step) const {
-  return value_of_rank_zero(comm_, [&] {
-    const std::vector<int64_t> steps = open_.checkpointer.store().steps();
-    return std::any_of(steps.begin(), steps.end(),
-                       [&](int64_t saved) { return open_.first_state_of_row() <= saved && saved < step; });
-  });
+bool RunCheckpoints::has_before(int64_t step) {
+  finish();
+  const std::vector<int64_t> steps = open_.checkpointer.steps();
+  return std::any_of(steps.begin(), steps.end(),
+                     [&](int64_t saved) { return open_.first_state_of_row() <= saved && saved < step; });
 }
 
 RunState RunCheckpoints::load_before(int64_t step) {
   const PhaseScope phase(open_.progress, Phase::kLoad);
   finish();
   CheckpointReader reader = open_.checkpointer.read_between(open_.first_state_of_row(), step - 1);
-  load_weights(comm_, reader, engine_);
   RunState state = open_.state_of(reader.manifest().point);
-  keep_known_averages(config_.averages, state, reader.directory(), comm_.rank() == 0);
+  load(reader, state, comm_.rank() == 0);
   return state;
 }
 

@@ -48,23 +48,26 @@ class RunCheckpoints {
 
   void advance();  // goes on with the save under way, if any, without waiting for the disk
   bool due(const RunState& state) { return clock_.due(state, comm_); }
-  // If the last `bad_steps` steps were bad, it is put off: it would push out an older save, perhaps the last
-  // good one.
-  void save(const RunState& state, int64_t bad_steps);
-  // Ends the run's saves. SharedError(kCheckpoint) if the last one is refused.
-  void save_last(const RunState& state, int64_t bad_steps);
+  // With a `doubt` (why this state may be no good), it is put off: it would push out an older save, perhaps the last
+  // good one. Returns whether a save has begun.
+  bool save(const RunState& state, const std::string& doubt);
+  // Ends the run's saves. With a doubt, it pushes out none. SharedError(kCheckpoint) if the last one is refused.
+  void save_last(const RunState& state, const std::string& doubt);
   std::optional<SaveOutcome> finish();  // waits for the save under way, if there is one
 
-  // The newest checkpoint of a step before `step`; empty if there is none. Collective.
-  std::string newest_before(int64_t step) const;
-  // Whether there is one that the open row of stages can go back to. Collective.
-  bool has_before(int64_t step) const;
-  // Loads the newest one that verifies, and returns its state. SharedError(kCheckpoint) if there is none. Collective.
+  // These wait for the save under way, and know no checkpoint that this run has abandoned.
+  // The newest checkpoint of a step before `step`; empty if there is none.
+  std::string newest_before(int64_t step);
+  // Whether there is one that the open row of stages can go back to.
+  bool has_before(int64_t step);
+  // Loads the newest one that verifies, and returns its state. SharedError(kCheckpoint) if there is none.
   RunState load_before(int64_t step);
 
  private:
   Phase phase() const;
   bool saved(const RunState& state) const;
+  // Loads what a checkpoint of this run holds. `state` is the one at its point, and becomes this config's.
+  void load(CheckpointReader& reader, RunState& state, bool logs);
   // Copies the state to the snapshot. Without one (checkpoint.async: false, on a CPU), the state must not change until
   // the save has ended.
   void begin(const RunState& state, Retention retention);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "data/stores/source.h"
+#include "train/left_out.h"
 
 namespace tokamak {
 
@@ -120,10 +121,7 @@ std::vector<StagePlace> stage_places(const RunConfig& config, const RunTable& ta
              "tokenize all data with one tokenizer");
       }
       const bool goes_on = r + 1 < rows.size() && same_stream(own.data.sources, rows[r + 1].options.sources);
-      int64_t samples = samples_of(own);
-      for (const LeftOut& range : left_out) {
-        if (row_of_step(rows, range.step) == static_cast<int64_t>(r)) samples += range.samples;
-      }
+      const int64_t samples = samples_of(own) + LeftOutSamples(left_out, rows[r]).count();
       place = goes_on ? source.next_in_stream(samples) : source.next_stream(samples);
     } catch (const Error& error) {
       throw Error(error.kind(), str("stage '", rows[r].options.name, "': ", error.what()), error.hint());
@@ -154,6 +152,15 @@ RunData::RunData(const RunConfig& config, StagePlace place) : train(training_dat
 DataMemory RunData::memory(const RunConfig& config, int64_t micro_batch) const {
   const SampleMemory held_out = validation ? validation->memory() : SampleMemory();
   return {read_ahead_bytes(config, micro_batch), train.memory() + held_out};
+}
+
+std::string RunData::exceeded_epochs(const RunConfig& config, int64_t left_out) const {
+  try {
+    train.check_epochs(samples_of(config) + left_out, config.data.max_epochs);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 std::optional<double> RunData::bits_per_byte(double validation_loss) const {

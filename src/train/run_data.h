@@ -47,6 +47,9 @@ struct RunData {
 
   DataMemory memory(const RunConfig& config, int64_t micro_batch) const;
 
+  // Why this row of stages, with so many more samples left out, exceeds max_epochs; empty: it does not.
+  std::string exceeded_epochs(const RunConfig& config, int64_t left_out) const;
+
   // Bits per byte of the held-out text; nothing if its bytes are unknown, or it is a mixture.
   std::optional<double> bits_per_byte(double validation_loss) const;
   // "A is B" for each validation set that is trained on too, under any path. Equal identities are equal tokens.

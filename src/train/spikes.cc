@@ -60,10 +60,15 @@ std::optional<Spike> see_outcome(const SpikeOptions& options, const StepOutcome&
   if (texts.empty()) {
     window.spiking = 0;
   } else if (window.spiking++ == 0) {
+    window.spike_step = outcome.step;
     window.spike_sample = first_sample;
   }
   if (window.spiking != options.consecutive) return std::nullopt;
-  return Spike{outcome.step - window.spiking + 1, window.spike_sample, window.spiking, join(texts, ", ")};
+  return Spike{window.spike_step, window.spike_sample, outcome.step - window.spike_step + 1, join(texts, ", ")};
+}
+
+bool may_go_back(const SpikeOptions& options, const OutcomeWindow& window) {
+  return options.action == SpikeAction::kRollback && 0 < window.spiking && window.spiking < options.consecutive;
 }
 
 StepLimits spike_limits(const SpikeOptions& options, const OutcomeWindow& window) {

@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "comm/collective_error.h"
 #include "train/average_updates.h"
+#include "train/left_out.h"
 #include "train/validation.h"
 
 namespace tokamak {
@@ -70,7 +71,7 @@ RunEnd Trainer::train(bool was_done) {
     if (state_.step + 1 == options_.trace_step) return trace_next_step();
     if (should_stop()) {
       open_.checkpointer.stop_reading();
-      save_last();
+      if (options_.trace_step == 0) save_last();  // a trace begins with the checkpoint it is given
       return RunEnd::kStopped;
     }
     step();
@@ -102,8 +103,9 @@ void Trainer::step() {
   state_.step = step;
   state_.tokens += row.stage->options.global_batch_tokens;
   last_first_sample_ = state_.next_sample;
-  state_.next_sample = past_left_out(state_, last_first_sample_ + row.stage->sequences());
-  if (state_.next_sample != last_first_sample_ + row.stage->sequences()) open_loader();
+  const int64_t next = last_first_sample_ + row.stage->sequences();
+  state_.next_sample = LeftOutSamples(state_.left_out, open_.row()).past(next);
+  if (state_.next_sample != next) open_loader();
   records().at_step(step);
 }
 
@@ -118,16 +120,21 @@ double Trainer::compute_gradients(int64_t step) {
   const LoaderOptions here = loader_options(state_.next_sample);
   const int64_t micro_batches = loader_->micro_batches_per_step();
   ActivationStatistics* const activations = activations_of(step);
-  if (activations != nullptr) activations->begin(engine().compute());
-  engine().model().watch(activations);
-  const double attended = checks_->recompute_due(step)
-                              ? checks_->gradients(step, *loader_, here)
-                              : tokamak::compute_gradients(engine(), batches_of(*loader_, progress()), micro_batches);
-  engine().model().watch(nullptr);
+  const auto watched = [&](const auto& compute) {
+    if (activations != nullptr) activations->begin(engine().compute());
+    engine().model().watch(activations);
+    const double attended = compute();
+    engine().model().watch(nullptr);
+    return attended;
+  };
+  const double attended = watched([&] {
+    if (checks_->recompute_due(step)) return checks_->gradients(step, *loader_, here);
+    return tokamak::compute_gradients(engine(), batches_of(*loader_, progress()), micro_batches);
+  });
   // Now, so that the device never waits for the host, and that the state is still the one after the step before.
   if (read_outcome() == Gradients::kLost) {
     Loader again(open_.data->train, here);
-    tokamak::compute_gradients(engine(), batches_of(again, progress()), micro_batches);
+    watched([&] { return tokamak::compute_gradients(engine(), batches_of(again, progress()), micro_batches); });
   }
   if (activations != nullptr) activations->finish(engine().compute());
   return attended;
@@ -228,15 +235,15 @@ void Trainer::take_samples() {
 void Trainer::save_if_due() {
   checkpoints_.advance();
   const bool is_due = checkpoints_.due(state_);
-  if (!std::exchange(saves_soon_, false) && !is_due) return;
+  if (!saves_soon_ && !is_due) return;
   read_outcome();
-  checkpoints_.save(state_, bad_steps_.in_a_row());
+  if (checkpoints_.save(state_, doubt())) saves_soon_ = false;
 }
 
 void Trainer::save_last() {
   const PhaseScope phase(progress(), Phase::kStop);
   read_outcome();
-  checkpoints_.save_last(state_, bad_steps_.in_a_row());
+  checkpoints_.save_last(state_, doubt());
 }
 
 }  // namespace tokamak

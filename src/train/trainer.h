@@ -84,7 +84,7 @@ class Trainer {
   void open_loader();  // that begins with the next sample
   StepSettings settings_of(int64_t step);
   StepLimits limits() const;
-  int64_t past_left_out(const RunState& state, int64_t next) const;
+  std::string doubt() const;  // why a checkpoint of this state may be no good; empty: it is
   bool statistics_due(int64_t interval, int64_t step) const;  // always at the last step
   ShardStatistics* statistics_of(int64_t step);               // nullptr: they are not due
   ActivationStatistics* activations_of(int64_t step);         // likewise
@@ -104,10 +104,12 @@ class Trainer {
   RunCheckpoints checkpoints_;
   std::optional<CorruptionChecks> checks_;
   std::optional<Loader> loader_;
+  double waited_ = 0;  // for data, in seconds, by loaders before this one
   std::optional<StepReader> reader_;
   StepTrace trace_;
   BadSteps bad_steps_;
-  int64_t traces_ = 0;  // of values that are not finite
+  int64_t traces_ = 0;      // of values that are not finite
+  bool was_finite_ = true;  // the last outcome
   RunState state_;
   int64_t last_first_sample_ = 0;  // of the last step
   bool saves_soon_ = false;        // a rollback is not yet part of a checkpoint

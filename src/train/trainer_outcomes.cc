@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "comm/collective_error.h"
+#include "train/left_out.h"
 #include "train/non_finite_trace.h"
 #include "train/tensor_records.h"
 #include "train/trainer.h"
@@ -29,9 +30,10 @@ Trainer::Gradients Trainer::read_outcome() {
       outcome = repeat_with_zeros(outcome);
       gradients = Gradients::kLost;
     }
-    records().monitor().step(outcome, loader_->wait_seconds());
+    records().monitor().step(outcome, waited_ + loader_->wait_seconds());
     report_statistics(outcome.step);
     if (!outcome.is_finite() && !zeroes) gradients = see_bad_step(outcome);
+    was_finite_ = outcome.is_finite() && !zeroes;
     bad_steps_.see(outcome);
     if (outcome.is_finite()) see_spike(outcome);
   }
@@ -45,7 +47,7 @@ Trainer::Gradients Trainer::see_bad_step(const StepOutcome& outcome) {
     log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
                  ": not finite, the update is skipped");
   }
-  if (bad_steps_.in_a_row() > 0 || traces_ == kMostTraces) return Gradients::kKept;
+  if (!was_finite_ || traces_ == kMostTraces) return Gradients::kKept;
   const RunEvent event = trace(outcome.step, last_first_sample_);
   if (comm_.rank() == 0 && event.texts.empty()) {
     log::warning("the first time, a processor, its memory or a transfer was at fault");
@@ -65,6 +67,9 @@ StepOutcome Trainer::repeat_with_zeros(const StepOutcome& skipped) {
     tokamak::compute_gradients(engine(), batches_of(again, progress()), again.micro_batches_per_step());
     StepSettings settings = settings_of(skipped.step);
     settings.non_finite = NonFiniteGradients::kZeroed;
+    settings.limits = limits();
+    settings.statistics = statistics_of(skipped.step);
+    if (settings.statistics != nullptr) settings.statistics->forget();  // those of the update that was skipped
     update_weights(engine(), settings);
     reader_->fetch(skipped.step, skipped.lr, skipped.attended);
     outcome = reader_->take();
@@ -83,7 +88,10 @@ StepOutcome Trainer::repeat_with_zeros(const StepOutcome& skipped) {
 
 void Trainer::see_spike(const StepOutcome& outcome) {
   const SpikeOptions& options = config().resilience.spike;
-  if (options.action == SpikeAction::kNone) return;
+  if (options.action == SpikeAction::kNone) {
+    state_.outcomes = {};  // a later start that looks begins with its own steps
+    return;
+  }
   const std::optional<Spike> spike = see_outcome(options, outcome, last_first_sample_, state_.outcomes);
   if (!outcome.applied && comm_.rank() == 0) {
     log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
@@ -103,7 +111,9 @@ void Trainer::see_spike(const StepOutcome& outcome) {
 void Trainer::roll_back(const Spike& spike) {
   const SpikeOptions& options = config().resilience.spike;
   const int64_t of_step = open_.row().sequences(), steps = spike.steps + kMoreStepsLeftOut;
-  const int64_t samples = options.skip_samples.is_auto() ? steps * of_step : options.skip_samples.value;
+  // Whole steps, so that ranges begin where steps do, whatever other ranges are left out.
+  const int64_t whole = options.skip_samples.is_auto() ? steps : (options.skip_samples.value + of_step - 1) / of_step;
+  const int64_t samples = whole * of_step;
   LeftOut range{.step = spike.step, .first_sample = spike.sample, .samples = samples, .reason = spike.text};
   if (std::ssize(state_.left_out) >= options.max_rollbacks) {
     std::vector<std::string> tried;
@@ -117,9 +127,12 @@ void Trainer::roll_back(const Spike& spike) {
   RunState state = checkpoints_.load_before(spike.step);
   left_out.push_back(std::move(range));
   state.left_out = std::move(left_out);
-  state.next_sample = past_left_out(state, state.next_sample);
+  const LeftOutSamples left_out_here(state.left_out, open_.row());
+  state.next_sample = left_out_here.past(state.next_sample);
   if (comm_.rank() == 0) {
     log::warning("rolled back to step ", state.step, "; left out: ", state.left_out.back().text());
+    const std::string exceeded = open_.data->exceeded_epochs(config(), left_out_here.count());
+    if (!exceeded.empty()) log::warning("with what is left out, ", exceeded, "; the run goes on");
   }
   records().event_at(state.step, {"rollback", state.left_out.back().text(), {}},
                      {count_value("rollback/from_step", state_.step), count_value("rollback/samples", samples)});
@@ -149,17 +162,10 @@ StepLimits Trainer::limits() const {
   return options.action == SpikeAction::kSkip ? spike_limits(options, state_.outcomes) : StepLimits();
 }
 
-// `next`, or if samples from there on are left out, the first one after them.
-int64_t Trainer::past_left_out(const RunState& state, int64_t next) const {
-  for (bool moves = true; std::exchange(moves, false);) {
-    for (const LeftOut& range : state.left_out) {
-      if (open_.row().contains(range.step) && range.first_sample == next) {
-        next += range.samples;
-        moves = true;
-      }
-    }
-  }
-  return next;
+std::string Trainer::doubt() const {
+  if (bad_steps_.in_a_row() > 0) return str("the last ", bad_steps_.in_a_row(), " step(s) were bad");
+  if (!may_go_back(config().resilience.spike, state_.outcomes)) return "";
+  return str("the last ", state_.outcomes.spiking, " step(s) spike; the next ones decide whether the run goes back");
 }
 
 bool Trainer::statistics_due(int64_t interval, int64_t step) const {

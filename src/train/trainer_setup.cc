@@ -87,7 +87,7 @@ void append_choice(const ModelConfig& model, const AutoChoice& choice, std::vect
 }
 
 // The update right before the first bad step may have damaged the weights, so its checkpoint is no good either.
-std::string advice_for_bad_steps(const RunCheckpoints& checkpoints, int64_t first) {
+std::string advice_for_bad_steps(RunCheckpoints& checkpoints, int64_t first) {
   const std::string path = checkpoints.newest_before(first - 1);
   return str("resume ", path.empty() ? "from an older checkpoint" : "with checkpoint.load=" + path,
              " and a lower optimizer.lr or training.max_grad_norm, or look at the data there");
@@ -165,10 +165,13 @@ void Trainer::go_to(const RunState& state) {
                 row.sequences(), " of ", row.options.sequence_length);
   checkpoints_.go_to(state);
   state_ = state;
+  loader_.reset();
+  waited_ = 0;  // the records begin anew, too
   open_loader();
   reader_.emplace(engine());
   trace_.forget();
   bad_steps_.forget();
+  was_finite_ = true;
   checks_->go_to(state.step);
   if (ShardStatistics* statistics = engine().statistics()) statistics->forget();
   if (ActivationStatistics* activations = engine().activation_statistics()) activations->forget();
@@ -184,7 +187,10 @@ void Trainer::go_to(const RunState& state) {
       [&device] { return device.used_bytes(); });
 }
 
-void Trainer::open_loader() { loader_.emplace(open_.data->train, loader_options(state_.next_sample)); }
+void Trainer::open_loader() {
+  if (loader_) waited_ += loader_->wait_seconds();
+  loader_.emplace(open_.data->train, loader_options(state_.next_sample));
+}
 
 LoaderOptions Trainer::loader_options(int64_t first_sample) const {
   const Comm& data = run_.mesh->mesh().data();

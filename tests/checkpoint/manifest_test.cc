@@ -35,15 +35,18 @@ std::string error_of(const std::string& text) {
   }
 }
 
-// Returns the error for the example with one part of its text replaced, and a checksum that agrees.
-std::string error_with(const std::string& from, const std::string& to) {
-  std::string text = encode_manifest(example());
+// The text with one part of it replaced, and a checksum that agrees.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   text.replace(at, from.size(), to);
   const size_t body = text.find(",\"manifest\":") + 12;
   const std::string sum = xxh3_128_hex(std::as_bytes(std::span(text).subspan(body, text.size() - body - 2)));
-  return error_of(text.replace(13, 32, sum));
+  return text.replace(13, 32, sum);
+}
+
+std::string error_with(const std::string& from, const std::string& to) {
+  return error_of(replaced(encode_manifest(example()), from, to));
 }
 
 }  // namespace
@@ -107,9 +110,16 @@ TEST_CASE("outcomes of steps and samples that are left out are part of the state
   CheckpointManifest manifest = example();
   CHECK_THAT(encode_manifest(manifest), !Catch::Contains("outcomes") && !Catch::Contains("left_out"));
   RunState& state = manifest.point.state;
-  state.outcomes = {.losses = {3.25, 1.0 / 3, 2}, .log_norms = {-0.5, 0, 1e-30}, .spiking = 2, .spike_sample = 480};
+  state.outcomes = {.losses = {3.25, 1.0 / 3, 2},
+                    .log_norms = {-0.5, 0, 1e-30},
+                    .spiking = 2,
+                    .spike_step = state.step - 2,
+                    .spike_sample = 480};
   CHECK_THAT(encode_manifest(manifest), Catch::Contains("\"version\":1,"));
   CHECK((parse_manifest(encode_manifest(manifest), "m").point.state == state));
+  // The first such checkpoints lack the spike's first step: it is two steps long.
+  const std::string without = replaced(encode_manifest(manifest), str(R"("spike_step":)", state.step - 2, ","), "");
+  CHECK(parse_manifest(without, "m").point.state.outcomes.spike_step == state.step - 1);
   state.left_out = {{12, 480, 96, "loss 9 is 40.1 deviations above 3"}, {15, 576, 12, "x"}};
   CHECK_THAT(encode_manifest(manifest), Catch::Contains("\"version\":2,"));  // an earlier program would read them
   CHECK((parse_manifest(encode_manifest(manifest), "m").point.state == state));

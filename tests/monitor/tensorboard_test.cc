@@ -148,6 +148,20 @@ TEST_CASE("what two records of a step have in common is there once") {
   CHECK_THAT(records[6], Contains("loss"));
 }
 
+TEST_CASE("a value at the step that a rollback goes from is there again when the step has come again") {
+  const TempDir dir;
+  const auto board = tensorboard_sink(dir.path(), {});
+  board->write(event("ready", 299));
+  board->write(loss(300));
+  board->write(event("rollback", 299));
+  board->write(loss(300));
+  const std::vector<std::string> records = records_of(files_of(dir).at(0));
+  REQUIRE(records.size() == 8);
+  CHECK(records[5] == bytes_of("0900004040fc54d941 10ac02 3a020801"));  // the session begins anew at step 300
+  CHECK_THAT(records[6], Contains("events/rollback"));
+  CHECK(tfevents::record(records[7]) == bytes_of(kScalar));
+}
+
 TEST_CASE("samples are texts by the number of their prompt, fenced so that no mark in them counts") {
   const TempDir dir;
   const auto board = tensorboard_sink(dir.path(), {});

@@ -70,10 +70,12 @@ def on_demand(place):
 
 
 def refusals(place):
-    """a step that does not follow the checkpoint, a directory that is none, and one option without the other"""
+    """a step before the checkpoint or after the end, a directory that is no checkpoint, one option without the other"""
     checkpoint = overflow(place)
     output = place.train("refused", 2, *TRUNK, "--trace-step", "10", "--checkpoint", checkpoint, expect=2)
     assert f"--trace-step 10 does not follow {checkpoint}, of step 10" in output, output
+    output = place.train("refused", 2, *TRUNK, "--trace-step", "13", "--checkpoint", checkpoint, expect=2)
+    assert "--trace-step 13 is beyond the run's 12 steps" in output, output
     output = place.train("refused", 2, *TRUNK, "--trace-step", "11", "--checkpoint", place.run("trunk"), expect=4)
     assert "is no checkpoint: it has no manifest.json" in output, output
     for alone in (("--trace-step", "11"), ("--checkpoint", checkpoint)):

@@ -5,78 +5,16 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <limits>
 
-#include "backend/observer.h"
 #include "base/process.h"
 #include "base/rng.h"
 #include "tensor/unit_layout.h"
-#include "train/toy_training.h"
+#include "train/plant.h"
 
 using namespace tokamak;
 using Catch::Contains;
 
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kHuge = 3e38f;
-
-void set(Tensor tensor, int64_t index, float value) {
-  if (tensor.dtype() == DType::kBF16) {
-    tensor.as<bf16>()[index] = bf16(value);
-  } else {
-    tensor.as<float>()[index] = value;
-  }
-}
-
-// Writes a value into an operand after each call of one title in one section: at one index, or everywhere.
-class Plant : public Observer {
- public:
-  static constexpr int64_t kEverywhere = -1;
-  struct Place {
-    std::string title;
-    PassSection section;
-    std::string operand;
-    float value = kNaN;
-    int64_t index = kEverywhere;  // modulo the elements
-  };
-  Plant(Device& device, Place place) : device_(device), place_(std::move(place)) {}
-
-  void begin(Stream&, const Call&) override {}
-  void end(Stream& stream, const Call& call) override {
-    const PassSection section = device_.section();
-    if (call.title() != place_.title || section.layer != place_.section.layer) return;
-    if (std::string(section.pass) != place_.section.pass) return;
-    for (const Operand& operand : call.operands) {
-      if (operand.name != place_.operand) continue;
-      stream.run_on_host([place = place_, tensor = *operand.tensor] {
-        for (int64_t i = 0; i < tensor.count(); ++i) {
-          if (place.index == kEverywhere || i == place.index % tensor.count()) set(tensor, i, place.value);
-        }
-      });
-    }
-  }
-
- private:
-  Device& device_;
-  Place place_;
-};
-
-// Options of a run that calls `act` after step 3, on one rank.
-ToyRunOptions after_step_3(RunConfig& config, int rank, const std::function<void(Engine&)>& act) {
-  config.training.evals = {{}};
-  config.training.evals_interval = 3;
-  ToyRunOptions options;
-  options.evals = [act, rank, calls = std::make_shared<std::atomic<int>>(0)](Engine& engine,
-                                                                             const std::function<void()>&) {
-    if (engine.comm().rank() == rank && (*calls)++ == 0) {
-      dynamic_cast<ToyDevice&>(*engine.backend().device).finish_streams();  // gathers of the next step read the weights
-      act(engine);
-    }
-    return std::vector<NamedValue>();
-  };
-  return options;
-}
 
 // The first element of a named weight that lies in this rank's slice of its unit.
 struct Place {
@@ -359,40 +297,4 @@ TEST_CASE("a sound run is not traced, and resilience.non_finite: stop ends a bad
                }));
   CHECK(error.kind() == Kind::kNumerics);
   CHECK_THAT(error.what(), Contains("step 4: rank 1 (") && Contains("forward of layer 2: swiglu made out[0, 0] nan"));
-}
-
-TEST_CASE("resilience.non_finite: zero makes the update with zeros for the gradient's values that are not finite") {
-  const ToyPlace place;
-  std::vector<ToyState> ends;
-  for (const float value : {kInfinity, 0.0f}) {
-    const std::string name = value == 0 ? "zero" : "infinite";
-    RunConfig config = place.config(name);
-    config.resilience.non_finite = NonFiniteAction::kZero;
-    std::optional<Plant> plant;
-    train(1, config, after_step_3(config, 0, [&](Engine& engine) {
-            Device& device = *engine.backend().device;
-            plant.emplace(device, Plant::Place{"gemm down dw", {"backward", 1}, "c", value, 7});
-            device.observe(*plant);
-          }));
-    ends.push_back(saved_state(place.checkpoint(name, 6)));
-  }
-  CHECK((ends[0].tensors == ends[1].tensors));
-  CHECK(last_event(place.run("infinite"), "non_finite").event->text("operation") == "gemm down dw");
-  const auto skipped = records(place.run("infinite"), "optim/skipped_steps");
-  CHECK(skipped.rbegin()->second == 0);
-  const auto all = events(place.run("zero"));
-  CHECK(std::count(all.begin(), all.end(), "non_finite") == 0);
-
-  // Such steps are bounded, too.
-  RunConfig config = place.config("bounded");
-  config.resilience.non_finite = NonFiniteAction::kZero;
-  config.resilience.max_bad_steps = 3;
-  std::optional<Plant> plant;
-  const SharedError error =
-      error_of(1, config, after_step_3(config, 0, [&](Engine& engine) {
-                 Device& device = *engine.backend().device;
-                 plant.emplace(device, Plant::Place{"gemm down dw", {"backward", 1}, "c", kNaN, 7});
-                 device.observe(*plant);
-               }));
-  CHECK_THAT(error.what(), Contains("3 steps in a row were bad"));
 }

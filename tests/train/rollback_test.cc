@@ -1,80 +1,16 @@
 // A run whose loss spikes on a range of poisoned samples goes back and leaves the range out. It ends with the bits of a
 // run on data without it: killed around the decision, in stages, resumed on other ranks.
-#include "train/toy_training.h"
-
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
 #include "backend/observer.h"
-#include "base/rng.h"
-#include "monitor/jsonl.h"
-#include "tests/data/fixture.h"
+#include "train/poisoned_place.h"
 
 using namespace tokamak;
 using Catch::Contains;
 
 namespace {
-
-constexpr int64_t kLength = 16, kSequences = 12, kSteps = 70, kSaves = 8;
-constexpr int64_t kPoisonStep = 40, kPoisonSteps = 5, kLeftOutSteps = 6;
-constexpr int64_t kFirst = (kPoisonStep - 1) * kSequences, kLeftOut = kLeftOutSteps * kSequences;
-
-// A document is a sample: it begins with the same token, and each token makes three others likely. Those of steps
-// `poisoned` to `last` are any tokens.
-Documents documents(int64_t count, int64_t poisoned, int64_t last) {
-  const RandomStream random(3, "documents");
-  uint64_t drawn = 0;
-  Documents all;
-  for (int64_t d = 0; d < count; ++d) {
-    const bool is_poison = d >= (poisoned - 1) * kSequences && d < last * kSequences;
-    std::vector<int32_t> document = {3};
-    while (std::ssize(document) + 1 < kLength) {
-      const uint64_t word = random.word(drawn++);
-      document.push_back(static_cast<int32_t>(
-          3 + (is_poison ? word % 58 : (static_cast<uint64_t>(document.back()) * 5 + word % 3) % 58)));
-    }
-    document.push_back(kEos);
-    all.push_back(std::move(document));
-  }
-  return all;
-}
-
-class PoisonedPlace : public ToyPlace {
- public:
-  explicit PoisonedPlace(int64_t last = kPoisonStep + kPoisonSteps - 1) {
-    Documents all = documents(1400, kPoisonStep, last);
-    write_dataset(file("poisoned"), all, {.vocab_size = 61});
-    all.erase(all.begin() + kFirst, all.begin() + kFirst + kLeftOut);
-    write_dataset(file("without"), all, {.vocab_size = 61});
-  }
-
-  RunConfig config(const std::string& name, int ranks, const std::string& data = "poisoned") const {
-    RunConfig config = ToyPlace::config(name, ranks);
-    config.data.sources = {{file(data)}};
-    config.data.validation.clear();
-    config.data.order = SampleOrder::kSequential;
-    config.training.max_steps = kSteps;
-    config.checkpoint.interval = TrainingLength::steps(kSaves);
-    config.checkpoint.keep_latest = 0;
-    config.lr_scheduler.warmup = TrainingLength::steps(4);
-    config.optimizer.lr = 1e-2;
-    SpikeOptions& spike = config.resilience.spike;
-    spike.action = SpikeAction::kRollback;
-    spike.window = 16;
-    spike.consecutive = 2;
-    spike.skip_samples.value = kLeftOut;
-    return config;
-  }
-};
-
-std::vector<int64_t> event_steps(const std::string& run, const std::string& name) {
-  std::vector<int64_t> steps;
-  read_records(run + "/metrics.jsonl", [&](const MetricRecord& record) {
-    if (record.is(name)) steps.push_back(record.step);
-  });
-  return steps;
-}
 
 // Ends a start in the middle of whatever it does, on every rank at its n-th call.
 class Kill : public Observer {
@@ -118,8 +54,9 @@ TEST_CASE("after a rollback a run has the bits of one whose data never had the s
     CHECK((range.step == kPoisonStep && range.first_sample == kFirst && range.samples == kLeftOut));
     CHECK_THAT(range.reason, Contains("deviations above"));
     CHECK(found.run.next_sample == kSteps * kSequences + kLeftOut);
-    // Each step once, with the values of the run that never read the range.
+    // Each step once, with the values of the run that never read the range. No loader's waiting is counted twice.
     CHECK((records(place.run(name)) == records(place.run(clean))));
+    for (const auto& [step, seconds] : records(place.run(name), "time/data")) CHECK(seconds >= 0);
     // A save follows the first step after the rollback, so that the decision outlasts the start.
     CHECK(saved_state(place.checkpoint(name, kPoisonStep - kSaves + 1)).run.left_out == found.run.left_out);
   }

@@ -5,6 +5,13 @@
 
 using namespace tokamak;
 
+TEST_CASE("a trace that is stopped before its step saves nothing, so the next one begins with its checkpoint") {
+  const ToyPlace place;
+  const RunConfig config = place.config("run", 2);
+  CHECK(train(2, config, {.stop_at_step = 2, .trace_step = 4}) == RunEnd::kStopped);
+  CHECK(steps_of(place, "run").empty());
+}
+
 TEST_CASE("the trace of a sound step finds nothing, whatever is sharded, replicated and recomputed") {
   const ToyPlace place;
   struct Variant {

@@ -80,6 +80,17 @@ TEST_CASE("a spike is reported once, when it is so many steps long, with its fir
   CHECK(window.spiking == 4);
 }
 
+TEST_CASE("a step that is not judged, inside a spike, is one of its steps") {
+  const SpikeOptions options = options_of(32, 6, 2);
+  OutcomeWindow window = ramp(options, 32);
+  CHECK_FALSE(see_outcome(options, outcome(33, 9), 330, window));
+  const std::optional<Spike> spike = see_outcome(options, outcome(35, 9), 350, window);  // 34 was not finite
+  REQUIRE(spike);
+  CHECK(spike->step == 33);
+  CHECK(spike->sample == 330);
+  CHECK(spike->steps == 3);
+}
+
 TEST_CASE("nothing is a spike before half of the window has been seen, and the window forgets the oldest") {
   const SpikeOptions options = options_of(20, 6, 1);
   OutcomeWindow window = ramp(options, 9);
