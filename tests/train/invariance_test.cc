@@ -21,6 +21,7 @@ struct Variant {
     config.training.micro_batch_size.value = micro_batch;
     config.activation_checkpoint = recompute;
     config.precision.compute = compute;
+    config.optimizer.lr = 5e-3;  // higher ones make rounding grow with every step, differently on each processor
     return config;
   }
   std::string text() const {
@@ -42,10 +43,10 @@ const ActivationCheckpointOptions kKeepInputs{RecomputeMode::kFull, {}};
 TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any step, a run ends with the same bits") {
   const ToyPlace place;
   std::mt19937 random(2026);
-  train(1, place.config("reference"));
+  train(1, Variant{1, 12}.config(place, "reference"));
   const std::map<int64_t, double> reference = records(place.run("reference"));
   REQUIRE(reference.size() == kSteps);
-  REQUIRE(reference.at(kSteps) < reference.at(1) - 0.3);  // it learns
+  REQUIRE(reference.at(kSteps) < reference.at(1) - 0.1);  // it learns
   int number = 0;
   for (const int ranks : {1, 2, 3, 4}) {
     for (const int64_t micro_batch : {12 / ranks, 2, 1}) {  // 5 does not divide: the last one of a step is smaller
@@ -70,8 +71,8 @@ TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any ste
           const auto losses = records(place.run(straight));
           CHECK(records(place.run(halves)) == losses);
           CHECK(records(place.run(halves), "validation/loss") == records(place.run(straight), "validation/loss"));
-          // f32: sums have another order (measured: 1.2e-7). bf16: weights rounded to 8 bits (4.4e-4 after six steps).
-          CHECK(worst_difference(losses, reference) < (compute == Precision::kF32 ? 1e-6 : 1e-3));
+          // f32: sums have another order (measured: 1.2e-7). bf16: weights rounded to 8 bits (2e-4 after six steps).
+          CHECK(worst_difference(losses, reference) < (compute == Precision::kF32 ? 1e-6 : 5e-4));
           if (recompute.mode == RecomputeMode::kNone) kept = state;
           CHECK((state == kept));
         }
