@@ -41,6 +41,7 @@ def main():
     parser.add_argument("--run", default=ROOT / "runs/quickstart", type=Path,
                         help="a finished run of scripts/quickstart.sh (%(default)s)")
     parser.add_argument("--stability", type=Path, help="the runs of scripts/bench/stability.py poison nan qk")
+    parser.add_argument("--only", choices=[*REPORT, *STABILITY], help="this picture alone")
     parser.add_argument("--program", default=ROOT / "build/tokamak", help="the program (%(default)s)")
     parser.add_argument("--output", type=Path, default=ROOT / "docs", help="the folder of the pictures (%(default)s)")
     options = parser.parse_args()
@@ -51,6 +52,8 @@ def main():
     with tempfile.TemporaryDirectory() as directory, Browser(program) as browser:
         page = f"{directory}/report.html"
         for name, (runs, sections, width, charts) in pictures.items():
+            if options.only not in (None, name):
+                continue
             subprocess.run([options.program, "report", *(root / run for run in runs), "--output", page], check=True)
             browser.set_window(width, 400)
             browser.open(page)

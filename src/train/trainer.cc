@@ -71,7 +71,7 @@ RunEnd Trainer::train(bool was_done) {
     if (state_.step + 1 == options_.trace_step) return trace_next_step();
     if (should_stop()) {
       open_.checkpointer.stop_reading();
-      if (options_.trace_step == 0) save_last();  // a trace begins with the checkpoint it is given
+      save_last();
       return RunEnd::kStopped;
     }
     step();
@@ -241,6 +241,7 @@ void Trainer::save_if_due() {
 }
 
 void Trainer::save_last() {
+  if (options_.trace_step > 0) return;  // the next trace begins with the checkpoint that it is given, too
   const PhaseScope phase(progress(), Phase::kStop);
   read_outcome();
   checkpoints_.save_last(state_, doubt());
