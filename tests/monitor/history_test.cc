@@ -55,6 +55,7 @@ TEST_CASE("of steps trained again the later records count, and none of what was 
   CHECK(then({event("resume", 1)}) == "1:5");
   CHECK(then({event("ready", 0), trained(1, 50)}) == "1:50");  // checkpoint.load: none
   CHECK(then({event("resume", 1), trained(2, 40), trained(3, 30)}) == "1:5 2:40 3:30");
+  CHECK(then({event("rollback", 2)}) == "1:5 2:4 2:v9");  // within a start
 }
 
 TEST_CASE("where the disk had no room for the word of a resume, steps that go back say it too") {

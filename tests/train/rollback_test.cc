@@ -141,6 +141,7 @@ TEST_CASE("the next stage goes on behind the samples that a stage has left out")
   CHECK((found.tensors == saved_state(place.checkpoint("without", kSteps)).tensors));
   // A start in the second stage finds the same place.
   train(2, staged("stopped", "poisoned"), {.stop_at_step = 55});
+  CHECK(saved_state(place.checkpoint("stopped", 55)).run.outcomes.losses.size() == 5);  // of this stage alone
   train(2, staged("stopped", "poisoned"));
   CHECK((saved_state(place.checkpoint("stopped", kSteps)).tensors == found.tensors));
 }
