@@ -99,7 +99,8 @@ inline Ints lane_numbers() {
   return out;
 }
 
-// 2^x for finite x <= 128, within two units in the last place; at most 2^-126 for x < -126; NaN for NaN.
+// 2^x for finite x <= 128, within two units in the last place; at most 2^-126 for x < -126; NaN for NaN. Above 128 it is
+// any value: callers do not use it there, as for keys that causal attention masks.
 // x = n + r with n whole, |r| <= 1/2; 2^r by the polynomial of degree 5 nearest in relative error.
 inline Vec exp2(Vec x) {
 #if defined(__AVX512F__)
@@ -120,7 +121,8 @@ inline Vec exp2(Vec x) {
 #if defined(__AVX512F__)
   return _mm512_maskz_scalef_ps(0xFFFF, p, whole);
 #else
-  return reinterpret_cast<Vec>(reinterpret_cast<Ints>(p) + (reinterpret_cast<Ints>(shifted) << 23));
+  using Words [[gnu::vector_size(kLanes * 4)]] = uint32_t;  // which wrap around; ints must not
+  return reinterpret_cast<Vec>(reinterpret_cast<Words>(p) + (reinterpret_cast<Words>(shifted) << 23));
 #endif
 }
 
