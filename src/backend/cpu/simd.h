@@ -99,8 +99,8 @@ inline Ints lane_numbers() {
   return out;
 }
 
-// 2^x for finite x <= 128, within two units in the last place; at most 2^-126 for x < -126; NaN for NaN. Above 128 it is
-// any value: callers do not use it there, as for keys that causal attention masks.
+// 2^x for finite x <= 128, within two units in the last place; at most 2^-126 for x < -126; NaN for NaN. Above 128 it
+// is any value: callers do not use it there, as for keys that causal attention masks.
 // x = n + r with n whole, |r| <= 1/2; 2^r by the polynomial of degree 5 nearest in relative error.
 inline Vec exp2(Vec x) {
 #if defined(__AVX512F__)
