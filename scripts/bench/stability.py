@@ -125,12 +125,12 @@ def rate(runs):
 
 
 def alarms(runs):
-    arms = {"quickstart, 400 steps": ("alarms-quickstart", runs.source("all"))}
+    shuffled = (f"data.sources=[{{path: {runs.data}/train}}]", "data.order=shuffled")  # as configs/quickstart.yaml
+    arms = {"quickstart, 400 steps": ("alarms-quickstart", *shuffled)}
     for seed in (1, 2, 3):
         arms[f"30M, seed {seed}, 2,000 steps of 256 tokens, AdamW"] = (
-            f"alarms-30M-{seed}", LARGER, f"data.sources=[{{path: {runs.data}/train}}]", "data.order=shuffled",
-            "training.max_steps=2000", "training.global_batch_tokens=256", "optimizer={name: adamw, lr: 1e-3}",
-            f"run.seed={seed}")
+            f"alarms-30M-{seed}", *shuffled, LARGER, "training.max_steps=2000", "training.global_batch_tokens=256",
+            "optimizer={name: adamw, lr: 1e-3}", f"run.seed={seed}")
     with ThreadPoolExecutor(runs.options.parallel) as pool:
         found = dict(zip(arms, pool.map(lambda arm: runs.train(*arms[arm]), arms)))
     table(["run", "events of spikes", "last loss"],
@@ -150,7 +150,8 @@ def qk(runs):
     source, rows = runs.source("all"), []
 
     def train(qk_norm):
-        return runs.train(f"qk-{qk_norm}", source, f"model.qk_norm={qk_norm}", "optimizer={name: adamw, lr: 2e-2}",
+        return runs.train(f"qk-{qk_norm}", source, f"model.qk_norm={qk_norm}", "training.max_steps=120",
+                          "optimizer={name: adamw, lr: 2e-2}",
                           "metrics.activation_statistics={interval: 20, match: [layers.*.attention_logits]}")
 
     with ThreadPoolExecutor(runs.options.parallel) as pool:
@@ -159,12 +160,12 @@ def qk(runs):
         lines = (runs.out / f"qk-{qk_norm}" / "tensors.jsonl").read_text(encoding="utf-8").splitlines()
         greatest = max(max(json.loads(line)["activations"]["max"]) for line in lines if '"activations"' in line)
         rows.append([qk_norm, f"{last(records, 'validation/loss'):.4f}", f"{greatest:.0f}", len(events(records, "spike"))])
-    print("AdamW at 2e-2:\n")
+    print("AdamW at 2e-2, 120 steps:\n")
     table(["model.qk_norm", "last loss", "greatest log-sum-exp", "events of spikes"], rows)
 
 
 def cost(runs):
-    keys = ("training.max_steps=24", "checkpoint.interval=1000 steps", "training.validation_interval=0", "training.samples.prompts=[]")
+    keys = ("training.max_steps=14", "checkpoint.interval=1000 steps", "training.validation_interval=0", "training.samples.prompts=[]")
     medians = {0: [], 1: []}
     for round_number in range(3):
         for interval, seconds in medians.items():

@@ -74,7 +74,7 @@ def shortened(commands, used):
 def run(blocks, directory, used):
     """Runs all blocks in one shell, so that a block's exported variables reach the next ones."""
     script = "set -eo pipefail\n" + "".join(f"{shortened(block.commands, used)}\necho '{END}'\n" for block in blocks)
-    command = ["timeout", str(3600 if FULL else 300), "bash", "-c", script]  # a block may wait forever
+    command = ["timeout", str(3600 if FULL else 900), "bash", "-c", script]  # a block may wait forever
     done = subprocess.run(command, cwd=directory, text=True, check=False, env=os.environ,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     outputs = done.stdout.split(END + "\n")

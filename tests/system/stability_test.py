@@ -133,4 +133,15 @@ def killed(place):
     print("  killed after steps", moments)
 
 
-main([killed, by_itself, stops, on_demand, refusals])
+def through_a_spike(place):
+    """a trace goes on through a spike that the run goes back from, since it must reach its step"""
+    keys = poisoned(place)
+    place.train("spiked", 1, *keys, "--stop-at-step", str(LAST_SAVE), expect=75)
+    output = place.train("spiked", 1, *keys, "--trace-step", str(POISON + 3), "--checkpoint",
+                         place.checkpoint("spiked", LAST_SAVE))
+    assert f"spike, 2 step(s) from step {POISON} on" in output, output
+    assert "go back" not in output and "rolled back" not in output, output
+    assert f"step {POISON + 3}: every value is finite" in output, output
+
+
+main([killed, through_a_spike, by_itself, stops, on_demand, refusals])

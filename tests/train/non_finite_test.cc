@@ -235,6 +235,20 @@ TEST_CASE("a gradient that goes bad on its way is traced to the rank that receiv
   CHECK_THAT(record.event->text("tensor"), Contains("gradient of model.layers."));
 }
 
+TEST_CASE("a value that arises after the last micro-batch belongs to no sample") {
+  const ToyPlace place;
+  std::optional<Plant> plant;
+  const MetricRecord record = traced(place, config_of(place, "summed", 2, false), 2, 1, [&](Engine& engine) {
+    plant.emplace(*engine.backend().device, Plant::Place{"sum_squares", {"", -1}, "sums", kNaN, 0});
+    engine.backend().device->observe(*plant);
+  });
+  CHECK(record.event->text("operation") == "sum_squares");
+  CHECK(record.event->text("rank") == "1");
+  CHECK(record.event->text("sample").empty());
+  CHECK(record.event->text("document").empty());
+  CHECK_THAT(record.event->detail, !Contains("reading"));
+}
+
 TEST_CASE("a fault that does not happen again is said to be the hardware's, and the run goes on without the step") {
   // Writes into the first call of step 4 alone.
   class Once : public Observer {

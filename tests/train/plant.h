@@ -18,6 +18,8 @@ constexpr float kHuge = 3e38f;
 inline void set(Tensor tensor, int64_t index, float value) {
   if (tensor.dtype() == DType::kBF16) {
     tensor.as<bf16>()[index] = bf16(value);
+  } else if (tensor.dtype() == DType::kF64) {
+    tensor.as<double>()[index] = value;
   } else {
     tensor.as<float>()[index] = value;
   }
