@@ -15,10 +15,11 @@ struct ActivationOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("interval", interval, "steps between measurements, each of the step's last micro-batch; 0: none, at no cost");
+    v("interval", interval,
+      "steps between statistics, of a step's last micro-batch; also at the last step; 0: none, at no cost");
     v("match", match,
-      "patterns of names: embedding, layers.N.attention, layers.N.attention_logits, layers.N.mlp, layers.N.output, norm, "
-      "logits");
+      "patterns of names, for example layers.*.mlp: embedding, layers.N.attention, layers.N.attention_logits (log-sum-exps), "
+      "layers.N.mlp, layers.N.output, norm, logits (of 64 tokens a rank)");
   }
 };
 
@@ -37,7 +38,7 @@ struct MetricsOptions {
       "steps between statistics of weights, gradients, updates and moments; each takes some 250 kB for 32 layers in "
       "tensors.jsonl; 0: none, at no cost");
     v("activation_statistics", activation_statistics,
-      "statistics of activations, and attention's greatest logits, in tensors.jsonl");
+      "statistics of activations, and log-sum-exps of attention's logits, in tensors.jsonl");
     v("tensorboard", tensorboard,
       "write output_dir/tensorboard for `tensorboard --logdir`: values, events, samples and the config");
     v("prometheus", prometheus,

@@ -35,15 +35,18 @@ struct SpikeOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("action", action,
-      "log: an event; skip: no update; rollback: go back to a checkpoint before the spike, and leave out its samples; "
-      "none: do not look (docs/stability.md)");
-    v("window", window, "steps whose loss and gradient norm say what is usual; the first half of them is not judged");
+      "when loss or gradient norm jumps far above those of the steps before: log: an event; skip: also no update; rollback: "
+      "also go back to a checkpoint before it, and leave out its samples; none: do not look (docs/stability.md)");
+    v("window", window, "latest steps, which say what is usual; no step is judged until half of them are known");
     v("threshold", threshold,
-      "standard deviations above the median that are a spike; lower: smaller spikes are found, and false ones");
-    v("consecutive", consecutive, "spiking steps in a row that are a spike for log and rollback");
+      "robust standard deviations above the window's median (of the norm: its logarithm) that make a step spike; lower: "
+      "smaller spikes are found, and false ones");
+    v("consecutive", consecutive,
+      "spiking steps in a row before the event and a rollback; skip leaves out the update of each from the first on");
     v("skip_samples", skip_samples,
-      "samples left out after a rollback, from the spike's first step on; in whole steps; auto: its steps and 32 more");
-    v("max_rollbacks", max_rollbacks, "rollbacks of a run; the next spike ends it (exit 7)");
+      "sequences left out after a rollback, from the spike's first step on, rounded up to whole steps; auto: those of its "
+      "steps and of 32 more");
+    v("max_rollbacks", max_rollbacks, "rollbacks over all starts of a run; the next spike ends it (exit 7)");
   }
 };
 
@@ -62,9 +65,11 @@ struct ResilienceOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("non_finite", non_finite,
-      "skip: no update in a step whose loss or gradient is not finite; zero: with zeros in the gradient; stop: exit 7; "
-      "each is traced to its operation");
-    v("max_bad_steps", max_bad_steps, "consecutive steps with a skipped or zeroed update before the run ends (exit 7)");
+      "when loss or gradient is not finite: skip: no update; zero: update with zeros for the gradient's bad values; stop: exit "
+      "7; the first such step in a row is traced to its operation");
+    v("max_bad_steps", max_bad_steps,
+      "consecutive steps whose update was skipped (not finite, or a spike with action: skip) or zeroed before the run ends "
+      "(exit 7)");
     v("spike", spike, "a loss or gradient norm far above those of the steps before");
     v("recompute_interval", recompute_interval,
       "steps between those that compute gradients twice, in twice the time, and compare the bits; a GPU needs "

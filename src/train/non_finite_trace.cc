@@ -219,10 +219,13 @@ RunEvent trace_non_finite(Comm& comm, Engine& engine, const SampleSource& source
   RunEvent event{"non_finite", "", {}};
   const int first = first_to_find(comm, check.found());
   if (first < 0) {
-    const bool gave_up = comm.max(check.gave_up() ? 1 : 0) != 0;
-    event.detail = str("step ", traced.step, ": ",
-                       gave_up ? str("no value that is not finite in ", kMostSeconds, " s of checks")
-                               : "every value is finite when it is computed again");
+    event.detail = str("step ", traced.step, ": ");
+    if (comm.max(check.gave_up() ? 1 : 0) == 0) {
+      event.detail += "every value is finite when it is computed again";
+    } else {
+      event.detail += str("no value that is not finite in ", kMostSeconds, " s of checks");
+      event.texts = {{"checks", "ended early"}};
+    }
     return event;
   }
   if (comm.rank() == first) event.texts = describe(comm, engine, source, *check.found(), samples);

@@ -237,7 +237,9 @@ void Trainer::save_if_due() {
   const bool is_due = checkpoints_.due(state_);
   if (!saves_soon_ && !is_due) return;
   read_outcome();
-  if (checkpoints_.save(state_, doubt())) saves_soon_ = false;
+  const std::string no_good = doubt();
+  if (!no_good.empty() && !is_due) return;  // said when it was due
+  saves_soon_ = !checkpoints_.save(state_, no_good);
 }
 
 void Trainer::save_last() {

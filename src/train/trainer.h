@@ -112,7 +112,7 @@ class Trainer {
   bool was_finite_ = true;  // the last outcome
   RunState state_;
   int64_t last_first_sample_ = 0;  // of the last step
-  bool saves_soon_ = false;        // a rollback is not yet part of a checkpoint
+  bool saves_soon_ = false;        // after a rollback or a save that was left out: the first good state is saved
 };
 
 }  // namespace tokamak

@@ -14,7 +14,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kMostTraces = 8;         // of values that are not finite, in a start: each takes some ten steps' time
+constexpr int64_t kMostTraces = 8;         // of values that are not finite, in a stage: each takes some ten steps' time
 constexpr int64_t kMoreStepsLeftOut = 32;  // than those of the spike: what damaged the loss may go on
 
 }  // namespace
@@ -52,7 +52,7 @@ Trainer::Gradients Trainer::see_bad_step(const StepOutcome& outcome) {
   if (comm_.rank() == 0 && event.texts.empty()) {
     log::warning("the first time, a processor, its memory or a transfer was at fault");
   }
-  if (++traces_ == kMostTraces && comm_.rank() == 0) log::warning("no more steps are traced in this start");
+  if (++traces_ == kMostTraces && comm_.rank() == 0) log::warning("no more steps are traced in this stage");
   if (config().resilience.non_finite != NonFiniteAction::kStop) return Gradients::kLost;
   throw SharedError(Kind::kNumerics, event.detail, bad_steps_.advice(outcome.step));
 }

@@ -126,13 +126,25 @@ TEST_CASE("a save that is due inside a spike pushes out no checkpoint that the r
 
 TEST_CASE("the save after a rollback comes as soon as the steps are good") {
   const PoisonedPlace place;
-  NaNAt observer(kPoisonStep + 3);  // 42 steps until the rollback is decided, then the first one after it
+  NaNAt observer(kPoisonStep + 2);  // 41 steps until the rollback is decided, then the first one after it
   train(1, place.config("run", 1), observed(observer));
   const int64_t first = kPoisonStep - kSaves + 1;
   CHECK((event_steps(place.run("run"), "non_finite") == std::vector<int64_t>{first}));
   const std::vector<int64_t> saved = steps_of(place, "run");
   CHECK(std::count(saved.begin(), saved.end(), first) == 0);
   CHECK(std::count(saved.begin(), saved.end(), first + 1) == 1);
+}
+
+TEST_CASE("a save that is due after a bad step comes as soon as a step is good") {
+  const PoisonedPlace place;
+  NaNAt observer(kSaves);
+  ToyRunOptions options = observed(observer);
+  options.stop_at_step = kPoisonStep - 1;
+  train(1, place.config("run", 1), options);
+  CHECK((event_steps(place.run("run"), "checkpoint refused") == std::vector<int64_t>{kSaves}));
+  const std::vector<int64_t> saved = steps_of(place, "run");
+  CHECK(std::count(saved.begin(), saved.end(), kSaves) == 0);
+  CHECK(std::count(saved.begin(), saved.end(), kSaves + 1) == 1);
 }
 
 TEST_CASE("ranges are whole steps, whatever skip_samples is") {
