@@ -165,7 +165,7 @@ def qk(runs):
 
 
 def cost(runs):
-    keys = ("training.max_steps=14", "checkpoint.interval=1000 steps", "training.validation_interval=0", "training.samples.prompts=[]")
+    keys = ("training.max_steps=14", "checkpoint.interval=1000 steps", "data.validation=[]")
     medians = {0: [], 1: []}
     for round_number in range(3):
         for interval, seconds in medians.items():
