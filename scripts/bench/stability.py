@@ -151,17 +151,22 @@ def qk(runs):
 
     def train(qk_norm):
         return runs.train(f"qk-{qk_norm}", source, f"model.qk_norm={qk_norm}", "training.max_steps=120",
-                          "optimizer={name: adamw, lr: 2e-2}",
+                          "training.global_batch_tokens=2048", "optimizer={name: adamw, lr: 1e-2}",
                           "metrics.activation_statistics={interval: 20, match: [layers.*.attention_logits]}")
 
     with ThreadPoolExecutor(runs.options.parallel) as pool:
         found = dict(zip(("false", "true"), pool.map(train, ("false", "true"))))
     for qk_norm, records in found.items():
-        lines = (runs.out / f"qk-{qk_norm}" / "tensors.jsonl").read_text(encoding="utf-8").splitlines()
-        greatest = max(max(json.loads(line)["activations"]["max"]) for line in lines if '"activations"' in line)
-        rows.append([qk_norm, f"{last(records, 'validation/loss'):.4f}", f"{greatest:.0f}", len(events(records, "spike"))])
-    print("AdamW at 2e-2, 120 steps:\n")
-    table(["model.qk_norm", "last loss", "greatest log-sum-exp", "events of spikes"], rows)
+        greatest = {}  # by step
+        for line in (runs.out / f"qk-{qk_norm}" / "tensors.jsonl").read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            measured = [value for value in record.get("activations", {}).get("max", []) if value is not None]
+            if measured:
+                greatest[record["step"]] = max(measured)
+        of_steps = ", ".join(f"{value:.0f}" for _, value in sorted(greatest.items()))
+        rows.append([qk_norm, f"{last(records, 'validation/loss'):.4f}", of_steps, len(events(records, "spike"))])
+    print("AdamW at 1e-2, 120 steps of 2,048 tokens:\n")
+    table(["model.qk_norm", "last loss", "greatest log-sum-exp, every 20 steps", "events of spikes"], rows)
 
 
 def cost(runs):

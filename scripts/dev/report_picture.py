@@ -20,18 +20,22 @@ class Picture(NamedTuple):
     sections: list  # of the page
     width: int      # of the window: 1800 has three charts in a row, 1280 two
     charts: list = []  # titles; none: all
+    maps: str = ""  # what the maps of tensors show, if not their first choice
 
 
 LOSS = ["Loss", "Gradient norm"]
 REPORT = {"report.png": Picture([""], ["overview", "training"], 1800), "report_inside.png": Picture([""], ["tensors"], 1280)}
 STABILITY = {"stability_nan.png": Picture(["nan"], ["tensors", "events"], 1280),
              "stability_spike.png": Picture(["poison-logged", "poison-rolled-back"], ["training"], 1280, LOSS),
-             "stability_rate.png": Picture(["qk-false", "qk-true"], ["training"], 1280, LOSS)}
+             "stability_rate.png": Picture(["qk-false", "qk-true"], ["training", "tensors"], 1280,
+                                           [*LOSS, "qk-false", "qk-true"], "activations")}
 SHOW_ONLY = """[...document.querySelectorAll("main > section")].forEach((section) => {
   section.hidden = !%s.includes(section.id); });
 [...document.querySelectorAll("figure")].forEach((figure) => {
   figure.hidden = %s.length > 0 && !%s.some((title) => figure.querySelector("h3").textContent.startsWith(title)); });
 document.querySelector("footer").hidden = true"""
+SHOW_MAPS_OF = """[...document.querySelectorAll("#tensors select")].forEach((select) => {
+  select.value = %r; select.dispatchEvent(new Event("change")); })"""
 IDS = "[...document.querySelectorAll('main > section')].map((section) => section.id)"
 PAINTED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
@@ -51,7 +55,7 @@ def main():
     root, pictures = (options.stability, STABILITY) if options.stability else (options.run, REPORT)
     with tempfile.TemporaryDirectory() as directory, Browser(program) as browser:
         page = f"{directory}/report.html"
-        for name, (runs, sections, width, charts) in pictures.items():
+        for name, (runs, sections, width, charts, maps) in pictures.items():
             if options.only not in (None, name):
                 continue
             subprocess.run([options.program, "report", *(root / run for run in runs), "--output", page], check=True)
@@ -61,6 +65,8 @@ def main():
             if missing:
                 sys.exit(f"{page} of {root}: the report has no section {', '.join(sorted(missing))}")
             browser.value(SHOW_ONLY % (sections, charts, charts))
+            if maps:
+                browser.value(SHOW_MAPS_OF % maps)
             browser.value(PAINTED)
             browser.screenshot(options.output / name)
             print(f"{options.output / name}: {(options.output / name).stat().st_size / 1e3:.0f} kB")
