@@ -18,8 +18,8 @@ struct ActivationOptions {
     v("interval", interval,
       "steps between statistics, of a step's last micro-batch; also at the last step; 0: none, at no cost");
     v("match", match,
-      "patterns of names, for example layers.*.mlp: embedding, layers.N.attention, layers.N.attention_logits (log-sum-exps), "
-      "layers.N.mlp, layers.N.output, norm, logits (of 64 tokens a rank)");
+      "patterns of names: embedding, layers.N.attention, layers.N.attention_logits (log-sum-exps), layers.N.mlp, "
+      "layers.N.output, norm, logits");
   }
 };
 

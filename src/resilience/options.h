@@ -35,8 +35,8 @@ struct SpikeOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("action", action,
-      "when loss or gradient norm jumps far above those of the steps before: log: an event; skip: also no update; rollback: "
-      "also go back to a checkpoint before it, and leave out its samples; none: do not look (docs/stability.md)");
+      "if loss or gradient norm jumps: log: an event; skip: also no update; rollback: back to a checkpoint before it, "
+      "without its samples; none (docs/stability.md)");
     v("window", window, "latest steps, which say what is usual; no step is judged until half of them are known");
     v("threshold", threshold,
       "robust standard deviations above the window's median (of the norm: its logarithm) that make a step spike; lower: "
@@ -65,8 +65,8 @@ struct ResilienceOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("non_finite", non_finite,
-      "when loss or gradient is not finite: skip: no update; zero: update with zeros for the gradient's bad values; stop: exit "
-      "7; the first such step in a row is traced to its operation");
+      "if loss or gradient is not finite: skip: no update; zero: update, with zeros for bad values; stop: exit 7; the first such "
+      "step in a row is traced");
     v("max_bad_steps", max_bad_steps,
       "consecutive steps whose update was skipped (not finite, or a spike with action: skip) or zeroed before the run ends "
       "(exit 7)");
