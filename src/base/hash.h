@@ -2,6 +2,7 @@
 // adversary.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,8 @@ struct XXH3_state_s;  // of xxhash.h
 namespace tokamak {
 
 uint64_t xxh3_64(std::span<const std::byte> bytes, uint64_t seed = 0);
+std::array<uint64_t, 2> xxh3_128(std::span<const std::byte> bytes);  // the high half first
+uint64_t xxh64(std::span<const std::byte> bytes);  // the older function, for values that others compute too
 // A number that no file can foresee: the seed of a hash table whose keys are foreign.
 uint64_t unpredictable_seed();
 
