@@ -1,0 +1,112 @@
+#include "data/classify/text_classifier.h"
+
+#include <fasttext/fasttext.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr std::string_view kPrefix = "__label__";
+
+// fastText reads lines of words; its words end at white space of ASCII.
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r' || c == '\0'; }, ' ');
+  return line;
+}
+
+std::string hash_of_file(const std::string& path) {
+  const InputFile file(path, Kind::kData);
+  Hasher hasher;
+  std::vector<std::byte> block(size_t{1} << 20);
+  for (int64_t at = 0; at < file.size();) {
+    const auto part =
+        std::span(block).first(static_cast<size_t>(std::min<int64_t>(std::ssize(block), file.size() - at)));
+    file.read_at(at, part);
+    hasher.update(part);
+    at += std::ssize(part);
+  }
+  return hasher.hex128();
+}
+
+}  // namespace
+
+struct TextClassifier::Model {
+  fasttext::FastText fasttext;
+};
+
+TextClassifier::TextClassifier(const std::string& path) : model_(std::make_unique<Model>()), hash_(hash_of_file(path)) {
+  try {
+    model_->fasttext.loadModel(path);
+  } catch (const std::exception& e) {
+    fail(Kind::kData, str(path, " is no model of fastText: ", e.what()), "name a .bin or .ftz file");
+  }
+}
+
+TextClassifier::~TextClassifier() = default;
+
+std::vector<Label> TextClassifier::labels(std::string_view text, int64_t most) const {
+  std::istringstream line(one_line(text) + "\n");
+  std::vector<std::pair<fasttext::real, std::string>> found;
+  model_->fasttext.predictLine(line, found, static_cast<int32_t>(most), 0);
+  std::vector<Label> labels;
+  for (const auto& [score, name] : found)
+    labels.push_back({name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name, double(score)});
+  return labels;
+}
+
+Label TextClassifier::best(std::string_view text) const {
+  std::vector<Label> found = labels(text, 1);
+  return found.empty() ? Label{} : std::move(found.front());
+}
+
+void train_classifier(const std::vector<LabelledText>& texts, const ClassifierOptions& options,
+                      const std::string& path) {
+  std::set<std::string> labels;
+  for (const LabelledText& text : texts) labels.insert(text.label);
+  if (labels.size() < 2) {
+    fail(Kind::kData, str("the ", texts.size(), " examples have ", labels.size(), " label(s); a classifier needs two"));
+  }
+  const std::string examples = path + ".examples";
+  {
+    OutputFile file(examples, Kind::kData);
+    for (const LabelledText& text : texts) file.write(str(kPrefix, text.label, " ", one_line(text.text), "\n"));
+    file.close();
+  }
+  fasttext::Args args;
+  args.input = examples;
+  args.model = fasttext::model_name::sup;
+  args.loss = fasttext::loss_name::softmax;
+  args.lr = options.learning_rate;
+  args.dim = static_cast<int>(options.dimension);
+  args.epoch = static_cast<int>(options.epochs);
+  args.wordNgrams = static_cast<int>(options.word_ngrams);
+  args.minn = static_cast<int>(options.letters_from);
+  args.maxn = static_cast<int>(options.letters_to);
+  args.bucket = static_cast<int>(options.buckets);
+  args.minCount = 1;
+  args.minCountLabel = 0;
+  args.thread = 1;
+  args.verbose = 0;
+  args.seed = static_cast<int>(options.seed);
+  try {
+    fasttext::FastText fasttext;
+    fasttext.train(args);
+    fasttext.saveModel(path);
+  } catch (const std::exception& e) {
+    remove_file(examples, Kind::kData);
+    fail(Kind::kData, str("fastText could not train ", path, ": ", e.what()));
+  }
+  remove_file(examples, Kind::kData);
+}
+
+}  // namespace tokamak

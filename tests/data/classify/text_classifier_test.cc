@@ -1,0 +1,66 @@
+// A model learns labels from examples, and is the same file each time.
+#include "data/classify/text_classifier.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "support/temp_dir.h"
+
+using namespace tokamak;
+
+namespace {
+
+std::vector<LabelledText> examples() {
+  const std::vector<std::pair<std::string, std::string>> sentences = {
+      {"en", "the cat sits on the window and the dog lies at the door of the house"},
+      {"en", "this is what they have said about the weather of the last week"},
+      {"de", "die Katze sitzt am Fenster und der Hund liegt vor der T\u00fcr des Hauses"},
+      {"de", "das ist es, was sie \u00fcber das Wetter der letzten Woche gesagt haben"},
+      {"ru",
+       "\u043a\u043e\u0448\u043a\u0430 \u0441\u0438\u0434\u0438\u0442 \u043d\u0430 \u043e\u043a\u043d\u0435, \u0430 \u0441\u043e\u0431\u0430\u043a\u0430 \u043b\u0435\u0436\u0438\u0442 \u0443 \u0434\u0432\u0435\u0440\u0438"},
+      {"ru",
+       "\u044d\u0442\u043e \u0442\u043e, \u0447\u0442\u043e \u043e\u043d\u0438 \u0441\u043a\u0430\u0437\u0430\u043b\u0438 \u043e \u043f\u043e\u0433\u043e\u0434\u0435"}};
+  std::vector<LabelledText> out;
+  for (int i = 0; i < 20; ++i)
+    for (const auto& [label, text] : sentences) out.push_back({label, text});
+  return out;
+}
+
+const ClassifierOptions kSmall = {.dimension = 8, .epochs = 20, .buckets = 2000};
+
+}  // namespace
+
+TEST_CASE("a trained model knows its languages, also in new sentences of several lines") {
+  const TempDir dir;
+  train_classifier(examples(), kSmall, dir.file("a.bin"));
+  const TextClassifier classifier(dir.file("a.bin"));
+  CHECK(classifier.best("the dog of the house\nhas said this").name == "en");
+  CHECK(classifier.best("der Hund hat das gesagt").name == "de");
+  CHECK(classifier.best("\u0441\u043e\u0431\u0430\u043a\u0430 \u0441\u0438\u0434\u0438\u0442").name == "ru");
+  const std::vector<Label> labels = classifier.labels("the cat", 3);
+  REQUIRE(labels.size() == 3);
+  CHECK(labels[0].score > labels[1].score);
+  CHECK(labels[0].score + labels[1].score + labels[2].score == Approx(1).margin(0.01));
+}
+
+TEST_CASE("the same examples give the same file, and nothing else is left") {
+  const TempDir dir;
+  train_classifier(examples(), kSmall, dir.file("a.bin"));
+  train_classifier(examples(), kSmall, dir.file("b.bin"));
+  CHECK(TextClassifier(dir.file("a.bin")).hash() == TextClassifier(dir.file("b.bin")).hash());
+  CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"a.bin", "b.bin"});
+}
+
+TEST_CASE("a missing or damaged model is an error with its path") {
+  const TempDir dir;
+  CHECK_THROWS_WITH(TextClassifier(dir.file("none.bin")), Catch::Contains("none.bin"));
+  write_text_atomically(dir.file("bad.bin"), "not a model at all", Kind::kData);
+  CHECK_THROWS_WITH(TextClassifier(dir.file("bad.bin")), Catch::Contains("bad.bin is no model of fastText"));
+}
+
+TEST_CASE("one label is no choice") {
+  const TempDir dir;
+  CHECK_THROWS_WITH(train_classifier({{"en", "a"}, {"en", "b"}}, kSmall, dir.file("a.bin")),
+                    Catch::Contains("needs two"));
+}
