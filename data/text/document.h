@@ -23,6 +23,12 @@ struct TextFaults {
   }
 };
 
+// A value that a stage has found, by name: "gopher_quality.words", "language_score".
+struct DocumentValue {
+  std::string name;
+  double value = 0;
+};
+
 struct Document {
   std::string text;                // the bytes as read, until parse_text()
   const TextFile* file = nullptr;  // its source, in the list of the reader
@@ -32,6 +38,14 @@ struct Document {
   int64_t text_bytes = 0;    // of the text, which is gone once it is encoded
   std::vector<int32_t> ids;  // the tokens, once encoded
   bool dropped = false;      // a stage has dropped this document
+
+  // For data/pipeline:
+  std::string id;  // of the corpus, or FILE:NUMBER
+  std::string url;
+  std::string language;               // "en"; "": unknown
+  std::string metadata;               // other members of its line, as one JSON object; "": none
+  std::vector<DocumentValue> values;  // in the order in which they were found
+  std::string reason;                 // the rule that dropped it
 };
 
 // Documents in sequence: of a file, or of a part of one.
