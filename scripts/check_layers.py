@@ -34,6 +34,11 @@ BELOW = {
     "data": ["formats", "tokenizer"],
     "tokenizer": ["formats"],
     "data/prepare": ["data", "tokenizer"],
+    "data/rules": ["tokenizer"],
+    "data/dedup": ["data/rules"],
+    "data/web": ["formats", "data/rules"],
+    "data/classify": ["base"],
+    "data/pipeline": ["data"],
     "infer": ["model", "tokenizer"],
     "engine": ["infer", "optim"],
     "train": ["engine", "checkpoint", "data", "monitor", "resilience"],
@@ -48,7 +53,8 @@ BELOW = {
     "main": ["cli"],
     "cuda": ["backend", "comm"],
 }
-TOP_LEVEL_MODULES = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
+# The others are folders of src/.
+TOP_LEVEL_MODULES = ["data/prepare", "data/rules", "data/dedup", "data/web", "data/classify", "data/pipeline", "data", "tokenizer", "cuda"]
 
 # Structs of plain options: they depend on base only, so that including one never pulls in its module.
 OPTION_HEADERS = ["*/options.h", "src/train/eval_options.h", "src/train/stage_options.h", "src/train/sample_options.h",
@@ -69,6 +75,12 @@ LIBRARIES = [
                                     "tokenizer/train_bytes/*"]),
     (r"pcre2", "PCRE2", ["tokenizer/scan/*"]),
     (r"z(std|lib)\.h", "zlib and zstd", ["src/formats/*"]),
+    (r"gumbo\.h", "gumbo", ["data/web/page.cc"]),
+    (r"uchardet/|iconv\.h", "uchardet and iconv", ["data/web/charset.cc"]),
+    (r"re2/", "RE2", ["data/web/content_marks.cc"]),
+    (r"simdjson\.h", "simdjson", ["data/pipeline/document_line.cc"]),
+    (r"fasttext/", "fastText", ["data/classify/text_classifier.cc"]),
+    (r"utf8proc\.h", "utf8proc", ["data/dedup/simplified_text.cc"]),
     (r"sentencepiece|google/protobuf/", "SentencePiece", ["tokenizer/*"]),
     (r"(oneapi/)?dnnl", "oneDNN", ["src/backend/cpu/gemm.cc"]),
     (r"(ncursesw?/)?n?curses", "ncurses", ["src/watch/screen.cc"]),

@@ -30,6 +30,10 @@ packages() {
       echo libpcre2-dev                # tokenizer/scan: patterns without a scanner of their own
       echo libzstd-dev zlib1g-dev      # data: compressed text and shards
       echo libyaml-cpp-dev             # src/config
+      echo libgumbo-dev libuchardet-dev libre2-dev # data/web: HTML, charsets, names of parts
+      echo libfasttext-dev             # data/classify
+      echo libsimdjson-dev             # data/pipeline: lines of JSON
+      echo libutf8proc-dev             # data/dedup: lower case, accents
       echo libspdlog-dev libfmt-dev    # src/base
       echo libxxhash-dev               # src/base
       echo libcli11-dev                # src/cli

@@ -118,6 +118,7 @@ python_packages() { # python_packages NAME VARIABLE: waits for the download
 python_packages interop TOKAMAK_PYTHON
 python_packages tokens TOKAMAK_TOKENS_PYTHON
 python_packages shards TOKAMAK_SHARDS_PYTHON
+python_packages text TOKAMAK_TEXT_PYTHON
 
 tests() { # tests ARGUMENTS of ctest
   checked tests ctest --preset $preset "$@"

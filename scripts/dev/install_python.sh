@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# usage: install_python.sh [interop | tokens | shards]
+# usage: install_python.sh [interop | tokens | shards | text]
 #
 # Creates the Python environment of requirements-<name>.txt in ~/.cache/tokamak and prints the path of its interpreter.
 # Tests compare with it, and are skipped by name if this exits with 1. `interop` (5.6 GB; the default) has torch and
 # transformers. `tokens` (0.3 GB) has the tokenizers of others, with files of published vocabularies.
-# `shards` (10 MB) has the libraries that write the shards of others.
+# `shards` (10 MB) has the libraries that write the shards of others. `text` (0.5 GB) has those that prepare text.
 # The file's hash is in the environment's name: any change of it, even of a comment, installs another one.
 set -euo pipefail
 
