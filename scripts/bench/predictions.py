@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares predictions of `tokamak plan` for this machine with runs on it: two models, one and two ranks, four
 settings each. Each round measures the machine (bench calibrate), predicts from that, and trains. The step time is the
-median of a run's steps without the first.
+median of a run's steps without the first; of --steps 0 it is the first step's.
 
   scripts/bench/predictions.py [--rounds 3] [--steps 8]
   scripts/bench/predictions.py --models 125M --ranks 2 --settings "stage 3(, Muon)?" --tokens 65536 --rounds 1 --steps 1
+  scripts/bench/predictions.py --models 125M --ranks 2 --settings "stage 3, Muon" --tokens 1048576 --rounds 1 --steps 0
 """
 import os
 import re
@@ -14,7 +15,7 @@ import statistics
 import measure
 
 COMMON = ["data.sequence_length=256", "model.max_position_embeddings=256", "precision.compute=bf16", "data.validation=[]",
-          "training.validation_interval=0", "lr_scheduler.warmup=2"]
+          "training.validation_interval=0", "lr_scheduler.warmup=1"]
 
 
 def model(hidden, intermediate, layers, vocabulary):
@@ -42,12 +43,12 @@ def round_of(place, harness, ranks, overrides, steps):
     shutil.rmtree(place.run("real"), ignore_errors=True)
     on_ranks("train", "real", f"training.max_steps={steps + 1}")
     seconds = place.records("real", "time/interval")
-    return (statistics.median(value for step, value in seconds.items() if step > 1),
+    return (statistics.median(value for step, value in seconds.items() if step > min(1, steps)),
             measure.predicted(harness, place, machine, ranks, *overrides)["step_seconds"])
 
 
 def main():
-    options = measure.arguments(__doc__, ("--rounds", 3, "of each setting"), ("--steps", 8, "of a run"),
+    options = measure.arguments(__doc__, ("--rounds", 3, "of each setting"), ("--steps", 8, "of a run, after the first"),
                                 ("--models", ",".join(MODELS), "of the table"), ("--ranks", "1,2", "of the table"),
                                 ("--settings", ".*", "of the table, as a regular expression"),
                                 ("--tokens", 2048, "of a step")).parse_args()

@@ -1,5 +1,5 @@
-// print_text_rules: for each line {"text": ...} of the standard input, what our rules and signatures make of the text, as
-// a line of JSON. tests/interop/text_test.py compares it with datatrove.
+// print_text_rules: for each line {"text": ...} of the standard input, a line of JSON with our words, verdicts and
+// signature of the text. tests/interop/text_test.py compares them with datatrove's.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>

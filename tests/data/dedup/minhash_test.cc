@@ -12,7 +12,7 @@ using namespace tokamak;
 
 namespace {
 
-// Of letters: digits would all be 0.
+// Six letters; digits would all be 0.
 std::string random_word(uint64_t number) {
   std::string word;
   for (int i = 0; i < 6; ++i, number /= 26) word += static_cast<char>('a' + number % 26);
