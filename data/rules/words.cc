@@ -113,22 +113,43 @@ void WordSplitter::split_chunk(std::string_view chunk) {
   if (words_->size() > first + 1) join_exceptions(first);
 }
 
-// An exception that the marks inside have split is one again: "z.B." is "z.", "B." and not "z", ".", "B.".
+// An exception that the marks inside have split is one again: "z.B." is "z.", "B." and not "z", ".", "B.". Of several
+// that overlap, the one of most words is taken, and of equals the first.
 void WordSplitter::join_exceptions(size_t first) {
-  const std::vector<std::string_view> parts(words_->begin() + static_cast<int64_t>(first), words_->end());
-  words_->resize(first);
-  for (size_t i = 0; i < parts.size();) {
-    size_t taken = 1;
-    size_t bytes = 0;
-    for (size_t j = i; j < parts.size() && bytes + parts[j].size() <= exceptions_.longest(); ++j) {
-      bytes += parts[j].size();
-      const std::string_view joined(parts[i].data(), bytes);
+  struct Run {
+    size_t begin, end;  // words
+  };
+  parts_.assign(words_->begin() + static_cast<int64_t>(first), words_->end());
+  std::vector<Run> runs;
+  for (size_t i = 0; i + 1 < parts_.size(); ++i) {
+    size_t bytes = parts_[i].size();
+    for (size_t j = i + 1; j < parts_.size(); ++j) {
+      bytes += parts_[j].size();
+      if (bytes > exceptions_.longest()) break;
+      const std::string_view joined(parts_[i].data(), bytes);
       const bool letters = std::all_of(joined.begin(), joined.end(), is_ascii_letter);
-      if (j > i && !letters && exceptions_.find(joined) != nullptr) taken = j - i + 1;
+      if (!letters && exceptions_.find(joined) != nullptr) runs.push_back({i, j + 1});
     }
-    const char* end = parts[i + taken - 1].data() + parts[i + taken - 1].size();
-    if (taken == 1 || !take_exception({parts[i].data(), end})) words_->push_back(parts[i]);
-    i += taken;
+  }
+  if (runs.empty()) return;
+  std::stable_sort(runs.begin(), runs.end(), [](Run a, Run b) { return a.end - a.begin > b.end - b.begin; });
+  std::vector<size_t> ends(parts_.size());  // of the run that begins at each word; 0: none does
+  std::vector<bool> is_taken(parts_.size());
+  for (const Run run : runs) {
+    if (is_taken[run.begin] || is_taken[run.end - 1]) continue;  // no run is within a longer one that was taken
+    ends[run.begin] = run.end;
+    std::fill(is_taken.begin() + static_cast<int64_t>(run.begin), is_taken.begin() + static_cast<int64_t>(run.end),
+              true);
+  }
+  words_->resize(first);
+  for (size_t i = 0; i < parts_.size();) {
+    const size_t end = std::max(ends[i], i + 1);
+    const std::string_view last = parts_[end - 1];
+    if (end == i + 1)
+      words_->push_back(parts_[i]);
+    else
+      take_exception({parts_[i].data(), static_cast<size_t>(last.data() + last.size() - parts_[i].data())});
+    i = end;
   }
 }
 

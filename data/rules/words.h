@@ -31,7 +31,8 @@ class WordSplitter {
   WordExceptions exceptions_;
   WordRules rules_;
   std::vector<std::string_view>* words_ = nullptr;
-  std::vector<std::string_view> ends_;  // of the current chunk, the last one first
+  std::vector<std::string_view> ends_;   // of the current chunk, the last one first
+  std::vector<std::string_view> parts_;  // of the current chunk, while exceptions are joined
 };
 
 }  // namespace tokamak

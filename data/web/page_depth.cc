@@ -18,6 +18,8 @@ constexpr std::string_view kUncounted[] = {
     "link",   "meta",  "optgroup", "option",  "p",    "param", "rb",  "rp",       "rt",     "rtc",
     "source", "tbody", "td",       "tfoot",   "th",   "thead", "tr",  "track",    "wbr"};
 
+constexpr size_t kMostNames = 4096;  // of elements; a page that invents more of them costs no more memory
+
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 bool begins_with(std::string_view text, std::string_view lower_case) {
@@ -28,9 +30,11 @@ bool begins_with(std::string_view text, std::string_view lower_case) {
 size_t comment_end(std::string_view text) {
   for (const std::string_view empty : {"<!-->", "<!--->"})
     if (text.starts_with(empty)) return empty.size();
-  const size_t plain = text.find("-->", 4), odd = text.find("--!>", 4);
-  if (plain == std::string_view::npos && odd == std::string_view::npos) return text.size();
-  return plain < odd ? plain + 3 : odd + 4;
+  for (size_t at = text.find("--", 4); at != std::string_view::npos; at = text.find("--", at + 1)) {
+    if (text.substr(at + 2).starts_with(">")) return at + 3;
+    if (text.substr(at + 2).starts_with("!>")) return at + 4;
+  }
+  return text.size();
 }
 
 // The begin of the close tag of <script> or <style>, whose text has no tags.
@@ -62,10 +66,11 @@ int64_t most_depth(std::string_view html) {
       name += ascii_lower(html[end++]);
     at = end;
     if (std::find(std::begin(kUncounted), std::end(kUncounted), name) != std::end(kUncounted)) continue;
+    if (open.size() >= kMostNames && open.find(name) == open.end()) name.clear();  // one count for all others
     int64_t& count = open[name];
-    if (closes) {
+    if (closes && !name.empty()) {
       if (count > 0) --count, --depth;
-    } else {
+    } else if (!closes) {
       ++count, ++depth;
       most = std::max(most, depth);
       if (name == "script" || name == "style") at += raw_text_end(html.substr(at), str("</", name));

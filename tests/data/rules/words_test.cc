@@ -47,6 +47,11 @@ TEST_CASE("addresses and abbreviations stay whole, and compounds do not") {
         Words{"well", "-", "known", "this", "/", "that", "a", "--", "b", "x", "=", "y"});
 }
 
+TEST_CASE("of exceptions that overlap, the longest is a word") {
+  CHECK(words_of("(x):')") == Words{"(", "x", ")", ":')"});
+  CHECK(words_of("(x):") == Words{"(", "x", "):"});
+}
+
 TEST_CASE("a text without words has none, and white space of any kind separates") {
   CHECK(words_of("").empty());
   CHECK(words_of(" \n\t\u00a0\u3000").empty());
