@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "data/rules/ascii.h"
 #include "data/rules/terminal_marks.h"
 #include "data/rules/text_lines.h"
 #include "tokenizer/scan/unicode_tables.h"
@@ -14,8 +15,6 @@ namespace {
 constexpr std::string_view kPolicyPhrases[] = {"terms of use", "privacy policy", "cookie policy",
                                                "uses cookies", "use of cookies", "use cookies"};
 constexpr std::string_view kCitations[] = {"[edit]", "[citation needed]"};
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool is_punctuation(char32_t code) {
   const std::span<const uint32_t> runs = category_runs();
@@ -81,7 +80,7 @@ std::string_view c4_verdict_name(C4Verdict verdict) {
 }
 
 bool contains_word(std::string_view text, std::string_view lower_case) {
-  const auto same = [](char c, char wanted) { return lower(c) == wanted; };
+  const auto same = [](char c, char wanted) { return ascii_lower(c) == wanted; };
   return std::search(text.begin(), text.end(), lower_case.begin(), lower_case.end(), same) != text.end();
 }
 

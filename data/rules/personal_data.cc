@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "data/rules/ascii.h"
+
 namespace tokamak {
 
 namespace {
@@ -14,8 +16,7 @@ constexpr std::array<std::string_view, 6> kIps = {"22.214.171.124", "126.96.36.1
                                                   "184.108.40.206", "220.127.116.11", "18.104.22.168"};
 constexpr std::string_view kPhone = "555-0100";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_alnum(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_alnum(char c) { return is_ascii_digit(c) || is_ascii_letter(c); }
 bool is_local(char c) {
   return is_alnum(c) || c == '.' || std::string_view("!#$%&'*+/=?^_`{|}~-").find(c) != std::string_view::npos;
 }
@@ -63,12 +64,12 @@ bool is_public(const std::array<int, 4>& ip) {
 Found find_ip(std::string_view text, size_t from) {
   for (size_t dot = text.find('.', from); dot != std::string_view::npos; dot = text.find('.', dot + 1)) {
     size_t begin = dot;
-    while (begin > from && dot - begin < 3 && is_digit(text[begin - 1])) --begin;
+    while (begin > from && dot - begin < 3 && is_ascii_digit(text[begin - 1])) --begin;
     std::array<int, 4> ip{};
     size_t at = begin, parts = 0;
     for (; parts < 4; ++parts) {
       int value = 0, digits = 0;
-      while (at < text.size() && digits < 3 && is_digit(text[at]) && value * 10 + (text[at] - '0') < 256)
+      while (at < text.size() && digits < 3 && is_ascii_digit(text[at]) && value * 10 + (text[at] - '0') < 256)
         value = value * 10 + (text[at++] - '0'), ++digits;
       if (digits == 0) break;
       ip[parts] = value;
@@ -82,11 +83,11 @@ Found find_ip(std::string_view text, size_t from) {
 // (123) 456-7890, 123.456.7890 and the like.
 Found find_phone(std::string_view text, size_t from) {
   for (size_t i = from; i < text.size(); ++i) {
-    if (!is_digit(text[i]) || (i > 0 && is_digit(text[i - 1]))) continue;
+    if (!is_ascii_digit(text[i]) || (i > 0 && is_ascii_digit(text[i - 1]))) continue;
     size_t at = i;
     const auto take_digits = [&](int count) {
       int taken = 0;
-      while (taken < count && at < text.size() && is_digit(text[at])) ++at, ++taken;
+      while (taken < count && at < text.size() && is_ascii_digit(text[at])) ++at, ++taken;
       return taken == count;
     };
     const auto take_marks = [&](std::string_view marks, size_t most) {
@@ -98,7 +99,7 @@ Found find_phone(std::string_view text, size_t from) {
     take_marks("-. ", 3);
     if (!take_digits(3)) continue;
     take_marks("-. ", 1);
-    if (!take_digits(4) || (at < text.size() && is_digit(text[at]))) continue;
+    if (!take_digits(4) || (at < text.size() && is_ascii_digit(text[at]))) continue;
     return {i > from && text[i - 1] == '(' ? i - 1 : i, at};
   }
   return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "data/rules/ascii.h"
 #include "data/rules/web_address.h"
 
 namespace tokamak {
@@ -18,10 +19,6 @@ constexpr std::string_view kUnits[] = {
     "мм",  "мм²", "мм³", "нм", "кг",   "г",   "мг", "м/с", "км/ч", "кПа", "Па",  "мбар", "Кб", "КБ",  "кб",
     "Мб",  "МБ",  "мб",  "Гб", "ГБ",   "гб",  "Тб", "ТБ",  "тб",   "US$", "C$",  "A$"};
 constexpr size_t kLongestUnit = 8;  // bytes
-
-bool is_ascii_letter(char c) { return static_cast<unsigned char>((c | 0x20) - 'a') < 26; }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 Utf8Char first_of(std::string_view text) { return decode_valid_utf8(text.data()); }
 
@@ -173,7 +170,7 @@ size_t WordSplitter::front_mark(std::string_view word) const {
     const size_t dots = count_front(word, '.');
     return dots > 1 ? dots : 0;
   }
-  if (c.code == '+') return word.size() > 1 && is_digit(word[1]) ? 0 : 1;
+  if (c.code == '+') return word.size() > 1 && is_ascii_digit(word[1]) ? 0 : 1;
   for (const std::string_view dollars : {"US$", "C$", "A$"})
     if (word.starts_with(dollars)) return dollars.size();
   return 0;
@@ -189,7 +186,7 @@ size_t WordSplitter::end_mark(std::string_view word) const {
     const size_t dots = count_back(word, '.');
     if (dots > 1) return dots;
     if (rest == 0) return 0;
-    const bool after_word = is_digit(static_cast<char>(previous.code)) && previous.code < 0x80;
+    const bool after_word = is_ascii_digit(static_cast<char>(previous.code)) && previous.code < 0x80;
     if (after_word || (previous_classes & (kLowerLetter | kMark)) != 0) return 1;
     for (const char32_t c : {U'%', U'²', U'-', U'+', U'|'})
       if (previous.code == c) return 1;
@@ -213,7 +210,7 @@ size_t WordSplitter::end_mark(std::string_view word) const {
 size_t WordSplitter::inner_mark(std::string_view word, size_t at) const {
   const Utf8Char c = decode_valid_utf8(word.data() + at);
   const size_t length = static_cast<size_t>(c.length);
-  if (c.code < 0x80 && (is_letter(classes_[c.code]) || is_digit(word[at]))) return 0;
+  if (c.code < 0x80 && (is_letter(classes_[c.code]) || is_ascii_digit(word[at]))) return 0;
   if ((classes_[c.code] & kIcon) != 0 || c.code == 0x2026) return length;
   if (c.code == '.') {
     const size_t dots = count_front(word.substr(at), '.');
@@ -246,9 +243,9 @@ size_t WordSplitter::inner_mark(std::string_view word, size_t at) const {
     case '+':
     case '*':
     case '^':
-      return after_digit && (is_digit(word[end]) || word[end] == '-') ? 1 : 0;
+      return after_digit && (is_ascii_digit(word[end]) || word[end] == '-') ? 1 : 0;
     case '-':
-      if (after_digit && (is_digit(word[end]) || word[end] == '-')) return 1;
+      if (after_digit && (is_ascii_digit(word[end]) || word[end] == '-')) return 1;
       [[fallthrough]];
     case 0x2013:
     case 0x2014:

@@ -79,10 +79,6 @@ constexpr std::array<const char*, kPatterns> kSources = {
     "(?i:button|combx|comment|com-|contact|figure|foot|form|input|masthead|media|meta|outbrain|promo|related|scroll|shoutbox|"
     "sidebar|sponsor|shopping|tags|tool|widget)"};
 
-bool one_of(std::string_view tag, std::initializer_list<std::string_view> tags) {
-  return std::find(tags.begin(), tags.end(), tag) != tags.end();
-}
-
 bool is_part(std::string_view tag) {
   return one_of(tag, {"div", "li", "dd", "dt", "ul", "ol", "dl", "p", "section", "span"});
 }

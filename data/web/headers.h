@@ -5,10 +5,9 @@
 #include <string_view>
 
 #include "base/strings.h"
+#include "data/rules/ascii.h"
 
 namespace tokamak {
-
-inline char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 inline bool equal_in_any_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),

@@ -12,14 +12,10 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kLeastText = 250;  // characters of a page's text, below which more is tried
+constexpr int64_t kEnoughText = 250;  // characters of a page's text, below which more is tried
 constexpr int64_t kShortText = 3000;
 constexpr double kShareOfPage = 0.2;
-constexpr int64_t kFewParagraphs = 3 * kLeastText;
-
-bool one_of(std::string_view tag, std::initializer_list<std::string_view> tags) {
-  return std::find(tags.begin(), tags.end(), tag) != tags.end();
-}
+constexpr int64_t kFewParagraphs = 3 * kEnoughText;
 
 // Elements without main text, whatever they hold. Sorted.
 constexpr std::string_view kNeverContent[] = {
@@ -30,13 +26,14 @@ constexpr std::string_view kNeverContent[] = {
     "progress", "rp",          "rt",       "rtc",    "script",   "select",  "source",   "style",    "svg",
     "template", "textarea",    "time",     "track",  "use",      "video"};
 
-bool is_heading(std::string_view tag) { return tag.size() == 2 && tag[0] == 'h' && tag[1] >= '1' && tag[1] <= '6'; }
 bool is_list(std::string_view tag) { return one_of(tag, {"ul", "ol", "dl"}); }
 bool is_formatting(std::string_view tag) {
   return one_of(
       tag, {"b", "strong", "i", "em", "u", "kbd", "samp", "tt", "var", "sub", "sup", "del", "s", "strike", "code"});
 }
-bool is_paragraph(std::string_view tag) { return one_of(tag, {"p", "blockquote", "pre", "q", "code", "td", "th"}); }
+bool is_paragraph_part(std::string_view tag) {
+  return one_of(tag, {"p", "blockquote", "pre", "q", "code", "td", "th"});
+}
 // Its text is content by itself, wherever it stands.
 bool is_text_part(std::string_view tag) {
   return is_heading(tag) || is_formatting(tag) ||
@@ -47,17 +44,6 @@ bool contains_tag(const PageTree& tree, NodeIndex top, std::string_view tag) {
   for (NodeIndex node = tree.after(top, top); node != kNoNode; node = tree.after(node, top))
     if (tree[node].tag == tag) return true;
   return false;
-}
-
-// Removes the elements for which `is_gone` holds, with their subtrees.
-template <class IsGone>
-void remove_where(PageTree& tree, NodeIndex top, const IsGone& is_gone) {
-  for (NodeIndex node = tree.after(top, top); node != kNoNode;) {
-    const bool gone = !tree[node].is_text() && is_gone(node);
-    const NodeIndex next = gone ? tree.after_subtree(node, top) : tree.after(node, top);
-    if (gone) tree.remove(node);
-    node = next;
-  }
 }
 
 int64_t chars_of(const std::string& text) { return count_chars(text); }
@@ -156,7 +142,7 @@ std::vector<MainContent::Block> MainContent::blocks_of(const PageTree& tree, Nod
     after_break = false;
   };
   const auto count = [&](std::string_view tag, int by) {
-    parts += (taken_text == Taken::kParagraphs ? is_paragraph(tag) : is_text_part(tag)) ? by : 0;
+    parts += (taken_text == Taken::kParagraphs ? is_paragraph_part(tag) : is_text_part(tag)) ? by : 0;
     headings += is_heading(tag) ? by : 0;
     preformatted += tag == "pre" ? by : 0;
   };
@@ -220,7 +206,7 @@ std::string MainContent::best_text(PageTree tree, Focus focus) {
     while (!blocks.empty() && blocks.back().is_heading) blocks.pop_back();
     if (blocks.size() > 1) best = join(blocks);
   }
-  if (chars_of(best) >= kLeastText) return best;
+  if (chars_of(best) >= kEnoughText) return best;
   // Text parts anywhere on the page.
   PageTree wild = cleaned;
   prune(wild, root, focus);
@@ -286,11 +272,11 @@ std::string MainContent::extract(const Page& page) {
   const int64_t readable_chars = chars_of(readable);
   if (readable_chars > 2 * chars_of(text) && !readable.starts_with('{')) text = std::move(readable);
   const PageTree whole = without_frame(page);
-  if (chars_of(text) < kLeastText) {
+  if (chars_of(text) < kEnoughText) {
     std::string more = text_paragraphs(whole);
     if (chars_of(more) > chars_of(text)) text = std::move(more);
   }
-  if (chars_of(text) < kLeastText) {
+  if (chars_of(text) < kEnoughText) {
     std::string more = baseline(whole);
     if (chars_of(more) > chars_of(text)) text = std::move(more);
   }
@@ -302,7 +288,7 @@ std::string MainContent::extract(const Page& page) {
   std::string more = best_text(std::move(tree), Focus::kRecall), paragraphs = text_paragraphs(whole);
   const int64_t more_chars = chars_of(more), paragraph_chars = chars_of(paragraphs);
   if (paragraph_chars > more_chars && paragraph_chars > 2 * chars) return paragraphs;
-  if (more_chars >= kLeastText && double(more_chars) > 1.5 * double(chars)) return more;
+  if (more_chars >= kEnoughText && double(more_chars) > 1.5 * double(chars)) return more;
   return text;
 }
 

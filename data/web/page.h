@@ -5,7 +5,9 @@
 // page has the same result everywhere. Nothing here recurses.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,6 +80,24 @@ void walk(const PageTree& tree, NodeIndex top, const Enter& enter, const Leave& 
     if (node == top) return;
     node = tree[node].next;
   }
+}
+
+// Removes the elements within `top` for which is_gone(node) holds.
+template <class IsGone>
+void remove_where(PageTree& tree, NodeIndex top, const IsGone& is_gone) {
+  for (NodeIndex node = tree.after(top, top); node != kNoNode;) {
+    const bool gone = !tree[node].is_text() && is_gone(node);
+    const NodeIndex next = gone ? tree.after_subtree(node, top) : tree.after(node, top);
+    if (gone) tree.remove(node);
+    node = next;
+  }
+}
+
+inline bool one_of(std::string_view tag, std::initializer_list<std::string_view> tags) {
+  return std::find(tags.begin(), tags.end(), tag) != tags.end();
+}
+inline bool is_heading(std::string_view tag) {
+  return tag.size() == 2 && tag[0] == 'h' && tag[1] >= '1' && tag[1] <= '6';
 }
 
 class PageMemory;

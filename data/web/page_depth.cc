@@ -20,8 +20,6 @@ constexpr std::string_view kUncounted[] = {
 
 constexpr size_t kMostNames = 4096;  // of elements; a page that invents more of them costs no more memory
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 bool begins_with(std::string_view text, std::string_view lower_case) {
   return text.size() >= lower_case.size() && equal_in_any_case(text.substr(0, lower_case.size()), lower_case);
 }
@@ -57,7 +55,7 @@ int64_t most_depth(std::string_view html) {
     }
     const bool closes = html[at + 1] == '/';
     size_t end = at + (closes ? 2 : 1);
-    if (end >= html.size() || !is_letter(html[end])) {
+    if (end >= html.size() || !is_ascii_letter(html[end])) {
       ++at;
       continue;
     }

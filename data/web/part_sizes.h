@@ -17,6 +17,8 @@ struct PartSize {
   int32_t all_links = 0;
   int32_t longest_link = 0;
   int32_t commas = 0;
+
+  double share_of_links() const { return chars > 0 ? double(link_chars) / double(chars) : 0; }
 };
 
 // By node; nodes outside of `top` have zeros.

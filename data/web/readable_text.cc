@@ -13,28 +13,12 @@ namespace {
 
 constexpr int32_t kLeastText = 25;  // characters of a paragraph
 
-bool one_of(std::string_view tag, std::initializer_list<std::string_view> tags) {
-  return std::find(tags.begin(), tags.end(), tag) != tags.end();
-}
-
 int tag_score(std::string_view tag) {
   if (one_of(tag, {"div", "article"})) return 5;
   if (one_of(tag, {"pre", "td", "blockquote"})) return 3;
   if (one_of(tag, {"address", "ol", "ul", "dl", "dd", "dt", "li", "form", "aside"})) return -3;
   if (one_of(tag, {"h1", "h2", "h3", "h4", "h5", "h6", "th", "header", "footer", "nav"})) return -5;
   return 0;
-}
-
-double share_of_links(const PartSize& size) { return double(size.link_chars) / double(std::max(size.chars, 1)); }
-
-template <class IsGone>
-void remove_where(PageTree& tree, NodeIndex top, const IsGone& is_gone) {
-  for (NodeIndex node = tree.after(top, top); node != kNoNode;) {
-    const bool gone = !tree[node].is_text() && is_gone(node);
-    const NodeIndex next = gone ? tree.after_subtree(node, top) : tree.after(node, top);
-    if (gone) tree.remove(node);
-    node = next;
-  }
 }
 
 // A division without blocks in it is a paragraph.
@@ -62,18 +46,17 @@ std::map<NodeIndex, double> scores_of(const PageTree& tree, const std::vector<Pa
       at->second += above == parent ? score : score / 2;
     }
   }
-  for (auto& [node, score] : scores) score *= 1 - share_of_links(sizes[node]);
+  for (auto& [node, score] : scores) score *= 1 - sizes[node].share_of_links();
   return scores;
 }
 
 // Parts of the article that are lists of links, galleries or fields.
-void prune(PageTree& tree, NodeIndex top, const std::map<NodeIndex, double>& scores, ContentMarks& marks) {
+void prune_article(PageTree& tree, NodeIndex top, const std::map<NodeIndex, double>& scores, ContentMarks& marks) {
   const std::vector<PartSize> sizes = measure_parts(tree, top);
   remove_where(tree, top, [&](NodeIndex node) {
     const std::string_view tag = tree[node].tag;
     const PartSize& size = sizes[node];
-    if (tag.size() == 2 && tag[0] == 'h' && tag[1] >= '1' && tag[1] <= '6')
-      return marks.weight(tree, node) < 0 || share_of_links(size) > 0.33;
+    if (is_heading(tag)) return marks.weight(tree, node) < 0 || size.share_of_links() > 0.33;
     if (!one_of(tag, {"table", "ul", "div", "aside", "header", "footer", "section"})) return false;
     const int weight = marks.weight(tree, node);
     const auto score = scores.find(node);
@@ -87,7 +70,7 @@ void prune(PageTree& tree, NodeIndex top, const std::map<NodeIndex, double>& sco
     }
     if (paragraphs > 0 && images > 1 + 1.3 * paragraphs) return true;
     if (items > paragraphs && tag != "ul") return true;
-    return size.chars < kLeastText || share_of_links(size) > (weight >= 25 ? 0.5 : 0.2);
+    return size.chars < kLeastText || size.share_of_links() > (weight >= 25 ? 0.5 : 0.2);
   });
 }
 
@@ -110,12 +93,12 @@ std::string readable_text(PageTree tree, ContentMarks& marks) {
   for (NodeIndex node = parent == kNoNode ? best->first : tree[parent].first_child; node != kNoNode;
        node = tree[node].next) {
     const auto score = scores.find(node);
-    const bool is_text = tree[node].tag == "p" && sizes[node].chars > 80 && share_of_links(sizes[node]) < 0.25;
+    const bool is_text = tree[node].tag == "p" && sizes[node].chars > 80 && sizes[node].share_of_links() < 0.25;
     if (node == best->first || (score != scores.end() && score->second >= least) || is_text) taken.push_back(node);
   }
   std::string text;
   for (const NodeIndex node : taken) {
-    prune(tree, node, scores, marks);
+    prune_article(tree, node, scores, marks);
     const std::string part = text_of(tree, node);
     if (part.empty()) continue;
     if (!text.empty()) text += '\n';

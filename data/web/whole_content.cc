@@ -11,14 +11,6 @@ namespace tokamak {
 
 namespace {
 
-bool one_of(std::string_view tag, std::initializer_list<std::string_view> tags) {
-  return std::find(tags.begin(), tags.end(), tag) != tags.end();
-}
-
-double share_of_links(const PartSize& size) {
-  return size.chars > 0 ? double(size.link_chars) / double(size.chars) : 0;
-}
-
 bool is_hidden(const PageTree& tree, NodeIndex node) {
   const std::string_view style = tree.attribute(node, "style");
   return tree.has_attribute(node, "hidden") || tree.attribute(node, "aria-hidden") == "true" ||
@@ -51,7 +43,7 @@ std::string WholeContent::extract(const Page& page) {
                      "aside", "audio", "video", "time", "form", "button", "select", "textarea", "input"}))
       return tag != "form" || size.chars <= sizes[tree.root()].chars / 2;
     if (is_hidden(tree, node)) return true;
-    const double links = share_of_links(size);
+    const double links = size.share_of_links();
     const bool is_last = tree[node].next == kNoNode;
     if (tag == "footer") return depth < 3 || links > 0.2 || is_last;
     if (one_of(tag, {"ul", "ol"}) && (depth < 4 || links > 0.2) && links > 0) return links > 0.2;
