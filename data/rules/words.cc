@@ -110,8 +110,8 @@ void WordSplitter::split_chunk(std::string_view chunk) {
   if (words_->size() > first + 1) join_exceptions(first);
 }
 
-// An exception that the marks inside have split is one again: "z.B." is "z.", "B." and not "z", ".", "B.". Of several
-// that overlap, the one of most words is taken, and of equals the first.
+// An exception that the marks inside have split is one again: "z.B." is "z.", "B." and not "z", ".", "B.". If several
+// overlap, the one of most words is taken, and the first of equals.
 void WordSplitter::join_exceptions(size_t first) {
   struct Run {
     size_t begin, end;  // words
