@@ -105,6 +105,25 @@ TEST_CASE("with a distance, documents of equal prefixes are pairs if few of all 
   CHECK(count({.prefix_bits = 16, .distance = 4, .longest_run = 1}) == 2);
 }
 
+TEST_CASE("a prefix may end in the second word of a key") {
+  const TempDir dir;
+  const uint64_t low = uint64_t{1} << 20, middle = uint64_t{1} << 40;  // bits 107 and 87 of a key
+  const std::vector<BandFile> parts = written(dir, {{{{7, 0}}}, {{{7, low}}}, {{{7, middle}}}, {{{6, 0}}}}, 4, 1);
+  CHECK(pairs_of(parts, {.prefix_bits = 100, .distance = 1}, 1).size() == 1);
+  CHECK(pairs_of(parts, {.prefix_bits = 80, .distance = 1}, 1).size() == 2);
+  CHECK(pairs_of(parts, {.prefix_bits = 80, .distance = 2}, 1).size() == 3);
+}
+
+TEST_CASE("keys at the borders of ranges are found once") {
+  const TempDir dir;
+  const std::vector<uint64_t> borders = {0, kHigh - 1, kHigh, UINT64_MAX};
+  std::vector<Keyed> documents;
+  for (const uint64_t border : borders)
+    for (int copy = 0; copy < 2; ++copy) documents.push_back({{{border, 5}}});
+  const std::vector<BandFile> parts = written(dir, documents, 3, 1);
+  for (const uint64_t ranges : {1, 2, 8}) CHECK(pairs_of(parts, {}, ranges).size() == borders.size());
+}
+
 TEST_CASE("the order of the pairs does not change the clusters") {
   const std::vector<int64_t> counts = {4, 4};
   const std::vector<std::vector<uint32_t>> weights = {{1, 1, 9, 1}, {9, 1, 1, 1}};

@@ -35,6 +35,7 @@ TEST_CASE("words of awkward texts are those of spaCy") {
 TEST_CASE("marks at the ends of a word, units and contractions are words") {
   CHECK(words_of("(\"Hello,\" she said...)") == Words{"(", "\"", "Hello", ",", "\"", "she", "said", "...", ")"});
   CHECK(words_of("5kg 10% 80km/h 3,5 1.5") == Words{"5", "kg", "10", "%", "80", "km/h", "3,5", "1.5"});
+  CHECK(words_of("+5 +x 5+") == Words{"+5", "+", "x", "5", "+"});
   CHECK(words_of("don't couldn't've cannot its") == Words{"do", "n't", "could", "n't", "'ve", "can", "not", "its"});
   CHECK(words_of("don't cannot", WordRules::kAny) == Words{"don't", "cannot"});
 }
