@@ -29,7 +29,7 @@ FEWEST = 2000  # documents
 LONGEST = 6000  # characters of a document
 # spaCy joins smileys in program code, such as "):')", by the order of its internal matches. So many documents may have
 # other words; none has another verdict or signature.
-MOST_SMILEYS = 5
+MOST_SMILEYS = 11
 REASONS = {"gopher_short_doc": "words", "gopher_long_doc": "words", "gopher_below_avg_threshold": "word_length",
            "gopher_above_avg_threshold": "word_length", "gopher_too_many_hashes": "hashes",
            "gopher_too_many_ellipsis": "ellipses", "gopher_too_many_bullets": "bullet_lines",
