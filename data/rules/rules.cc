@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "base/error.h"
 #include "base/fields.h"
+#include "base/strings.h"
 
 namespace tokamak {
 
@@ -72,37 +72,24 @@ constexpr ValueGroup kOfRepetition[] = {ValueGroup::kRepetition};
 constexpr ValueGroup kOfFineWeb[] = {ValueGroup::kLines};
 constexpr ValueGroup kOfNemo[] = {ValueGroup::kQuality, ValueGroup::kRepetition, ValueGroup::kChars};
 
+struct SetOfRules {
+  std::span<const Rule> rules;
+  std::span<const ValueGroup> groups;
+};
+
+// In the order of RuleSet.
+constexpr SetOfRules kSets[] = {
+    {kGopherQuality, kOfQuality}, {kGopherRepetition, kOfRepetition}, {kFineWeb, kOfFineWeb}, {kNemo, kOfNemo}};
+
+const SetOfRules& set_of(RuleSet set) { return kSets[static_cast<size_t>(set)]; }
+
 }  // namespace
 
-std::span<const Rule> published_rules(RuleSet set) {
-  switch (set) {
-    case RuleSet::kGopherQuality:
-      return kGopherQuality;
-    case RuleSet::kGopherRepetition:
-      return kGopherRepetition;
-    case RuleSet::kFineWeb:
-      return kFineWeb;
-    case RuleSet::kNemo:
-      return kNemo;
-  }
-  TOKAMAK_UNREACHABLE();
-}
+std::span<const Rule> published_rules(RuleSet set) { return set_of(set).rules; }
+
+std::span<const ValueGroup> groups_of(RuleSet set) { return set_of(set).groups; }
 
 std::string rule_name(RuleSet set, Value value) { return str(enum_name(set), ".", value_name(value)); }
-
-std::span<const ValueGroup> groups_of(RuleSet set) {
-  switch (set) {
-    case RuleSet::kGopherQuality:
-      return kOfQuality;
-    case RuleSet::kGopherRepetition:
-      return kOfRepetition;
-    case RuleSet::kFineWeb:
-      return kOfFineWeb;
-    case RuleSet::kNemo:
-      return kOfNemo;
-  }
-  TOKAMAK_UNREACHABLE();
-}
 
 std::optional<Value> broken_rule(std::span<const Rule> rules, const Values& values) {
   for (const Rule& rule : rules)
