@@ -9,15 +9,11 @@
 
 namespace tokamak {
 
-namespace {
-
-std::string shard_name(size_t number) {
+std::string part_name(size_t number) {
   char name[32];
   std::snprintf(name, sizeof name, "part-%05zu", number);
   return name;
 }
-
-}  // namespace
 
 DatasetWriter::DatasetWriter(std::string directory, Manifest head, int64_t shard_tokens)
     : directory_(std::move(directory)), manifest_(std::move(head)), shard_tokens_(shard_tokens) {
@@ -37,7 +33,7 @@ void DatasetWriter::open_shard() {
     manifest_.shards.push_back(shard_->finish());
     shard_.reset();
   }
-  if (!shard_) shard_.emplace(directory_, shard_name(manifest_.shards.size()), manifest_.token_type);
+  if (!shard_) shard_.emplace(directory_, part_name(manifest_.shards.size()), manifest_.token_type);
 }
 
 void DatasetWriter::add(std::span<const int32_t> ids) {

@@ -10,6 +10,8 @@
 
 namespace tokamak {
 
+std::string part_name(size_t number);  // "part-00000"
+
 class DatasetWriter {
  public:
   // `directory` must exist. `head` is the manifest without its shards; its vocabulary determines the token type, and

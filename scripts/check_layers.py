@@ -38,7 +38,7 @@ BELOW = {
     "data/dedup": ["data/rules"],
     "data/web": ["formats", "data/rules"],
     "data/classify": ["base"],
-    "data/pipeline": ["data"],
+    "data/pipeline": ["data/prepare", "data/dedup", "data/web", "data/classify"],
     "infer": ["model", "tokenizer"],
     "engine": ["infer", "optim"],
     "train": ["engine", "checkpoint", "data", "monitor", "resilience"],
@@ -49,7 +49,7 @@ BELOW = {
     "eval": ["train"],
     "interop": ["config", "tokenizer"],
     "sweep": ["config", "report"],
-    "cli": ["interop", "eval", "data/prepare", "bench", "doctor", "watch", "sweep"],
+    "cli": ["interop", "eval", "data/pipeline", "bench", "doctor", "watch", "sweep"],
     "main": ["cli"],
     "cuda": ["backend", "comm"],
 }

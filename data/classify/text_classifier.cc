@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/strings.h"
 
 namespace tokamak {
 
@@ -22,6 +23,10 @@ std::string one_line(std::string_view text) {
   std::replace_if(
       line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r' || c == '\0'; }, ' ');
   return line;
+}
+
+std::string without_prefix(const std::string& name) {
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
 }
 
 std::string hash_of_file(const std::string& path) {
@@ -44,7 +49,8 @@ struct TextClassifier::Model {
   fasttext::FastText fasttext;
 };
 
-TextClassifier::TextClassifier(const std::string& path) : model_(std::make_unique<Model>()), hash_(hash_of_file(path)) {
+TextClassifier::TextClassifier(const std::string& path)
+    : path_(path), model_(std::make_unique<Model>()), hash_(hash_of_file(path)) {
   try {
     model_->fasttext.loadModel(path);
   } catch (const std::exception& e) {
@@ -59,14 +65,27 @@ std::vector<Label> TextClassifier::labels(std::string_view text, int64_t most) c
   std::vector<std::pair<fasttext::real, std::string>> found;
   model_->fasttext.predictLine(line, found, static_cast<int32_t>(most), 0);
   std::vector<Label> labels;
-  for (const auto& [score, name] : found)
-    labels.push_back({name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name, double(score)});
+  for (const auto& [score, name] : found) labels.push_back({without_prefix(name), double(score)});
   return labels;
 }
 
 Label TextClassifier::best(std::string_view text) const {
   std::vector<Label> found = labels(text, 1);
   return found.empty() ? Label{} : std::move(found.front());
+}
+
+double TextClassifier::probability(std::string_view text, const std::string& label) const {
+  for (const Label& found : labels(text, model_->fasttext.getDictionary()->nlabels()))
+    if (found.name == label) return found.score;
+  return 0;
+}
+
+void TextClassifier::expect_label(const std::string& label) const {
+  const auto dictionary = model_->fasttext.getDictionary();
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < dictionary->nlabels(); ++i) names.push_back(without_prefix(dictionary->getLabel(i)));
+  if (std::find(names.begin(), names.end(), label) == names.end())
+    fail(Kind::kConfig, str("the model ", path_, " has no label '", label, "'"), str("it has ", join(names, ", ")));
 }
 
 void train_classifier(const std::vector<LabelledText>& texts, const ClassifierOptions& options,

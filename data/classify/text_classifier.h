@@ -26,11 +26,14 @@ class TextClassifier {
 
   // The most probable labels first, at most `most`. Line ends count as spaces. None for a text of unknown words.
   std::vector<Label> labels(std::string_view text, int64_t most) const;
-  Label best(std::string_view text) const;           // name "" if there is none
-  const std::string& hash() const { return hash_; }  // XXH3-128 of the file, for manifests
+  Label best(std::string_view text) const;  // name "" if there is none
+  double probability(std::string_view text, const std::string& label) const;
+  void expect_label(const std::string& label) const;  // Error(kConfig), with the labels, unless it is one of them
+  const std::string& hash() const { return hash_; }   // XXH3-128 of the file, for manifests
 
  private:
   struct Model;
+  std::string path_;
   std::unique_ptr<Model> model_;
   std::string hash_;
 };

@@ -67,12 +67,13 @@ void BandWriter::write(const std::string& path) {
   file.close();
 }
 
-BandFile::BandFile(const std::string& path) : file_(path, Kind::kData) {
+BandFile::BandFile(const std::string& path) : path_(path) {
+  const InputFile file(path, Kind::kData);
   Header header;
-  if (file_.size() >= kHeaderBytes) file_.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
+  if (file.size() >= kHeaderBytes) file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
   bands_ = header.bands, documents_ = header.documents, keys_ = static_cast<int64_t>(header.keys);
-  const bool good = file_.size() >= kHeaderBytes && header.magic == kMagic && header.keys <= header.documents &&
-                    file_.size() == offset_of(bands_, 0);
+  const bool good = file.size() >= kHeaderBytes && header.magic == kMagic && header.keys <= header.documents &&
+                    file.size() == offset_of(bands_, 0);
   if (!good) fail(Kind::kData, str(path, " is damaged: its size or head are not those of keys of documents"));
 }
 
@@ -82,16 +83,16 @@ int64_t BandFile::offset_of(int64_t band, int64_t record) const {
 
 std::vector<uint32_t> BandFile::weights() const {
   std::vector<uint32_t> weights(static_cast<size_t>(documents_));
-  if (!weights.empty()) file_.read_at(kHeaderBytes, std::as_writable_bytes(std::span(weights)));
+  if (!weights.empty()) InputFile(path_, Kind::kData).read_at(kHeaderBytes, std::as_writable_bytes(std::span(weights)));
   return weights;
 }
 
-int64_t BandFile::lower_bound(int64_t band, uint64_t first_word) const {
+int64_t BandFile::lower_bound(const InputFile& file, int64_t band, uint64_t first_word) const {
   int64_t low = 0, high = keys_;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     uint64_t word = 0;
-    file_.read_at(offset_of(band, middle), std::as_writable_bytes(std::span(&word, 1)));
+    file.read_at(offset_of(band, middle), std::as_writable_bytes(std::span(&word, 1)));
     if (word < first_word)
       low = middle + 1;
     else
@@ -101,12 +102,14 @@ int64_t BandFile::lower_bound(int64_t band, uint64_t first_word) const {
 }
 
 void BandFile::append(int64_t band, uint64_t low, uint64_t high, uint32_t part, std::vector<Record>& out) const {
-  const int64_t begin = lower_bound(band, low), end = high == UINT64_MAX ? keys_ : lower_bound(band, high + 1);
+  const InputFile file(path_, Kind::kData);
+  const int64_t begin = lower_bound(file, band, low);
+  const int64_t end = high == UINT64_MAX ? keys_ : lower_bound(file, band, high + 1);
   std::vector<std::byte> bytes;
   for (int64_t at = begin; at < end;) {
     const int64_t count = std::min(end - at, kReadBytes / kRecordBytes);
     bytes.resize(static_cast<size_t>(count * kRecordBytes));
-    file_.read_at(offset_of(band, at), bytes);
+    file.read_at(offset_of(band, at), bytes);
     for (int64_t i = 0; i < count; ++i) {
       const std::byte* record = bytes.data() + i * kRecordBytes;
       out.push_back({load<BandKey>(record), {part, load<uint32_t>(record + 16)}});

@@ -54,7 +54,8 @@ class BandWriter {
   std::vector<uint32_t> weights_;
 };
 
-// A part's file, open for reading. Error(kData) if it is damaged.
+// A part's file. It is open only while it is read, as there may be more of them than a process may open. Error(kData)
+// if it is damaged.
 class BandFile {
  public:
   explicit BandFile(const std::string& path);
@@ -72,10 +73,11 @@ class BandFile {
   void append(int64_t band, uint64_t low, uint64_t high, uint32_t part, std::vector<Record>& out) const;
 
  private:
-  int64_t lower_bound(int64_t band, uint64_t first_word) const;  // the first record at least so great
+  // The first record at least so great.
+  int64_t lower_bound(const InputFile& file, int64_t band, uint64_t first_word) const;
   int64_t offset_of(int64_t band, int64_t record) const;
 
-  InputFile file_;
+  std::string path_;
   int64_t bands_ = 0, documents_ = 0, keys_ = 0;
 };
 

@@ -14,7 +14,35 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-void append_text(std::string_view text, std::string& out) {
+// The shortest digits that are read as the same value.
+void append_number(double value, std::string& out) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  out.append(digits.data(), end);
+}
+
+bool is_white(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+// Reads `attributes`. False if a member is no number.
+bool read_values(ondemand::object object, std::vector<DocumentValue>& values) {
+  for (auto member : object) {
+    std::string_view name;
+    double value = 0;
+    if (member.unescaped_key().get(name) != simdjson::SUCCESS) return false;
+    const std::string kept(name);
+    if (member.value().get(value) != simdjson::SUCCESS) return false;
+    values.push_back({kept, value});
+  }
+  return true;
+}
+
+}  // namespace
+
+void append_json_text(std::string_view text, std::string& out) {
   constexpr std::string_view kHex = "0123456789abcdef";
   out += '"';
   size_t plain = 0;  // what is before needs no escape
@@ -47,34 +75,6 @@ void append_text(std::string_view text, std::string& out) {
   out += text.substr(plain);
   out += '"';
 }
-
-// The shortest digits that are read as the same value.
-void append_number(double value, std::string& out) {
-  if (!std::isfinite(value)) {
-    out += "null";
-    return;
-  }
-  std::array<char, 32> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out.append(digits.data(), end);
-}
-
-bool is_white(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-// Reads `attributes`. False if a member is no number.
-bool read_values(ondemand::object object, std::vector<DocumentValue>& values) {
-  for (auto member : object) {
-    std::string_view name;
-    double value = 0;
-    if (member.unescaped_key().get(name) != simdjson::SUCCESS) return false;
-    const std::string kept(name);
-    if (member.value().get(value) != simdjson::SUCCESS) return false;
-    values.push_back({kept, value});
-  }
-  return true;
-}
-
-}  // namespace
 
 struct DocumentLineReader::Parser {
   ondemand::parser parser;
@@ -149,7 +149,7 @@ bool DocumentLineReader::read(std::string_view line, Document& document, std::st
     while (!raw.empty() && is_white(raw.back())) raw.remove_suffix(1);
     own_metadata = others == 0 && name == "metadata" && raw.starts_with('{') ? raw : std::string_view();
     metadata += others++ > 0 ? ", " : "{";
-    append_text(name, metadata);
+    append_json_text(name, metadata);
     metadata += ": ";
     metadata += raw;
   }
@@ -167,12 +167,12 @@ void append_document_line(const Document& document, std::string& out) {
   const auto member = [&](std::string_view name, std::string_view value) {
     if (value.empty()) return;
     out += ", ";
-    append_text(name, out);
+    append_json_text(name, out);
     out += ": ";
-    append_text(value, out);
+    append_json_text(value, out);
   };
   out += "{\"text\": ";
-  append_text(document.text, out);
+  append_json_text(document.text, out);
   member("id", document.id);
   member("url", document.url);
   member("language", document.language);
@@ -180,7 +180,7 @@ void append_document_line(const Document& document, std::string& out) {
     out += ", \"attributes\": ";
     for (size_t i = 0; i < document.values.size(); ++i) {
       out += i > 0 ? ", " : "{";
-      append_text(document.values[i].name, out);
+      append_json_text(document.values[i].name, out);
       out += ": ";
       append_number(document.values[i].value, out);
     }

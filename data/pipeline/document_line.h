@@ -35,4 +35,6 @@ class DocumentLineReader {
 // Appends the line of a document, without its line end. Its texts are valid UTF-8. Equal documents have equal lines.
 void append_document_line(const Document& document, std::string& out);
 
+void append_json_text(std::string_view text, std::string& out);  // as a string of JSON, in quotes
+
 }  // namespace tokamak

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -40,7 +41,14 @@ class Queue {
         if (!error_) error_ = std::current_exception();
         failed_ = true;
       }
+      const std::lock_guard lock(mutex_);
+      if (is_over()) over_.notify_one();
     }
+  }
+
+  void wait_a_little() {
+    std::unique_lock lock(mutex_);
+    over_.wait_for(lock, kLook, [&] { return is_over(); });
   }
 
   int64_t done() const { return done_; }
@@ -55,6 +63,7 @@ class Queue {
   std::atomic<int64_t> done_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
+  std::condition_variable over_;
   std::exception_ptr error_;  // read after the threads have ended
 };
 
@@ -64,7 +73,7 @@ void run_own(std::vector<const Task*> tasks, int64_t threads, const std::functio
   for (int64_t i = 0; i < threads; ++i) workers.emplace_back([&] { queue.work(); });
   while (!queue.is_over()) {
     progress(queue.done());
-    std::this_thread::sleep_for(kLook);
+    queue.wait_a_little();
   }
   for (std::thread& worker : workers) worker.join();
   queue.rethrow();

@@ -40,7 +40,8 @@ struct Document {
   bool dropped = false;      // a stage has dropped this document
 
   // For data/pipeline:
-  std::string id;  // of the corpus, or FILE:NUMBER
+  std::string id;        // of the corpus, or FILE:NUMBER
+  bool is_page = false;  // the text is HTML
   std::string url;
   std::string language;               // "en"; "": unknown
   std::string metadata;               // other members of its line, as one JSON object; "": none

@@ -64,7 +64,7 @@ class LineRange final : public DocumentReader {
 
 // The line that began before `begin_` belongs to the range before. Its '\n' may be the byte before `begin_`.
 void LineRange::open() {
-  stream_ = std::make_unique<FileStream>(file_.path, Kind::kData, std::max<int64_t>(begin_ - 1, 0));
+  stream_ = std::make_unique<FileStream>(file_.path, Kind::kData, ByteRange{.begin = std::max<int64_t>(begin_ - 1, 0)});
   block_ = std::make_unique_for_overwrite<char[]>(kBlockBytes);
   while (begin_ > 0 && offset() < end_ && fill()) {
     const auto* feed = static_cast<const char*>(std::memchr(block_.get(), '\n', static_cast<size_t>(filled_)));

@@ -21,13 +21,19 @@ class ByteStream {
   virtual const std::string& path() const = 0;
 };
 
-// A file, from `offset` to the size that it has when it is opened.
+// Bytes of a file. An end of INT64_MAX is the size that it has when it is opened.
+struct ByteRange {
+  int64_t begin = 0, end = INT64_MAX;
+  int64_t size() const { return end - begin; }
+};
+
 class FileStream final : public ByteStream {
  public:
-  FileStream(std::string path, Kind kind, int64_t offset = 0) : file_(std::move(path), kind), offset_(offset) {}
+  FileStream(std::string path, Kind kind, ByteRange range = {})
+      : file_(std::move(path), kind), offset_(range.begin), end_(std::min(range.end, file_.size())) {}
 
   int64_t read(std::span<std::byte> out) override {
-    const int64_t count = std::clamp<int64_t>(file_.size() - offset_, 0, std::ssize(out));
+    const int64_t count = std::clamp<int64_t>(end_ - offset_, 0, std::ssize(out));
     file_.read_at(offset_, out.first(static_cast<size_t>(count)));
     offset_ += count;
     return count;
@@ -37,7 +43,7 @@ class FileStream final : public ByteStream {
 
  private:
   InputFile file_;
-  int64_t offset_;
+  int64_t offset_, end_;
 };
 
 }  // namespace tokamak

@@ -79,8 +79,14 @@ void Binder::report(const ConfigNode& node, const std::string& path, const std::
   problems_.push_back({node.place, str("key '", printable(path), "' (value ", node.shown(), ") ", rule), hint});
 }
 
-void Binder::report_choice(const ConfigNode& node, const std::string& path, const std::vector<std::string>& names) {
-  const std::string near = nearest(node.text, names);
+std::string Binder::kind_named_by(const ConfigNode& node) {
+  if (node.type == ConfigNode::Type::kScalar) return node.text;
+  return node.type == ConfigNode::Type::kMap && node.children.size() == 1 ? node.children.front().key : "";
+}
+
+void Binder::report_choice(const ConfigNode& node, const std::string& path, const std::string& given,
+                           const std::vector<std::string>& names) {
+  const std::string near = nearest(given, names);
   report(node, path, "must be one of " + join(names, ", "), near.empty() ? "" : str("did you mean '", near, "'?"));
 }
 

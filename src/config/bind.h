@@ -37,6 +37,8 @@ class Binder {
   void bind(ConfigNode& node, const std::string& path, T& value) {
     if constexpr (OptionsStruct<T>) {
       bind_struct(node, path, value);
+    } else if constexpr (kIsVariant<T>) {
+      bind_kind(node, path, value);
     } else if constexpr (kIsVector<T>) {
       if (!is_list(node, path)) return;
       value.assign(node.children.size(), {});
@@ -68,6 +70,20 @@ class Binder {
     }
   }
 
+  template <class... Kinds>
+  void bind_kind(ConfigNode& node, const std::string& path, std::variant<Kinds...>& value) {
+    const std::string name = kind_named_by(node);
+    if (name.empty()) return report(node, path, "must be a kind, or one kind with its options", "for example - exact");
+    const auto take = [&]<class Kind>(Kind kind) {
+      if (name != Kind::kName) return false;
+      if (node.type == ConfigNode::Type::kMap && node.children.front().type != ConfigNode::Type::kNull)
+        bind(node.children.front(), join_path(path, name), kind);
+      value = std::move(kind);
+      return true;
+    };
+    if (!(take(Kinds{}) || ...)) report_choice(node, path, name, {Kinds::kName...});
+  }
+
   template <class List>
   void bind_items(ConfigNode& node, const std::string& path, List& values) {
     for (size_t i = 0; i < values.size(); ++i) bind(node.children[i], str(path, "[", i, "]"), values[i]);
@@ -85,7 +101,7 @@ class Binder {
   void bind_scalar(const ConfigNode& node, const std::string& path, Enum& value) {
     const std::vector<std::string>& names = enum_names(value);
     const auto found = std::find(names.begin(), names.end(), node.text);
-    if (found == names.end()) return report_choice(node, path, names);
+    if (found == names.end()) return report_choice(node, path, node.text, names);
     value = static_cast<Enum>(found - names.begin());
   }
 
@@ -93,7 +109,9 @@ class Binder {
   bool is_list(const ConfigNode& node, const std::string& path);
   bool is_scalar(const ConfigNode& node, const std::string& path);
   void report(const ConfigNode& node, const std::string& path, const std::string& rule, const std::string& hint = "");
-  void report_choice(const ConfigNode& node, const std::string& path, const std::vector<std::string>& names);
+  void report_choice(const ConfigNode& node, const std::string& path, const std::string& given,
+                     const std::vector<std::string>& names);
+  static std::string kind_named_by(const ConfigNode& node);  // "": by none, or by several
   void report_unknown(const ConfigNode& node, const std::string& section, const std::vector<std::string>& known);
 
   std::vector<Problem>& problems_;

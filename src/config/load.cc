@@ -7,14 +7,14 @@
 
 namespace tokamak {
 
-namespace {
-
 void fail_at(const std::vector<FieldError>& found, ConfigNode& tree, const std::string& name) {
   std::vector<Problem> problems;
   for (const FieldError& error : found)
     problems.push_back({nearest_place(tree, error.key, name), error.what, error.hint});
   if (!problems.empty()) fail_with(problems);
 }
+
+namespace {
 
 RunConfig validated(ReadConfig read, const std::string& name) {
   fail_at(find_problems(read.config), read.tree, name);

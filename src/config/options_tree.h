@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "base/strings.h"
@@ -22,6 +23,12 @@ template <class T>
 inline constexpr bool kIsArray = false;
 template <class T, size_t N>
 inline constexpr bool kIsArray<std::array<T, N>> = true;
+
+// One of several options structs, each with its kName: in a list of steps, "- minhash: {bands: 9}" or "- minhash".
+template <class T>
+inline constexpr bool kIsVariant = false;
+template <class... Kinds>
+inline constexpr bool kIsVariant<std::variant<Kinds...>> = true;
 
 struct FieldProbe {
   template <class T>
@@ -60,6 +67,14 @@ ConfigNode tree_of(const T& value) {
     };
     T copy = value;  // fields() serves readers and writers, so it is not const
     copy.fields(each);
+  } else if constexpr (kIsVariant<T>) {
+    node.type = ConfigNode::Type::kMap;
+    std::visit(
+        [&](const auto& kind) {
+          node.children.push_back(tree_of(kind));
+          node.children.back().key = kind.kName;
+        },
+        value);
   } else if constexpr (kIsVector<T> || kIsArray<T>) {
     node.type = ConfigNode::Type::kList;
     for (const auto& item : value) node.children.push_back(tree_of(item));

@@ -51,25 +51,27 @@ void complete_stages(ConfigNode& root) {
 
 }  // namespace
 
+MergedTree::MergedTree(ConfigNode defaults, const std::string& text, const std::string& name,
+                       const std::vector<std::string>& overrides, RemovedKeys removed_keys)
+    : tree(defaults), binder(problems, all_keys(defaults), removed_keys) {
+  overlay(tree, parse_yaml(text, name, problems));
+  for (const std::string& override_text : overrides) apply_override(tree, override_text, problems);
+  if (!problems.empty()) fail_with(problems);
+  binder.take_unknown(tree, "", defaults);
+  const size_t unknown = problems.size();
+  resolve_references(tree, problems);
+  if (problems.size() > unknown) fail_with(problems);
+}
+
 ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
                        RemovedKeys removed_keys) {
-  std::vector<Problem> problems;
+  MergedTree merged(tree_of(RunConfig{}), text, name, overrides, removed_keys);
   ReadConfig read;
-  read.tree = tree_of(RunConfig{});
-  const ConfigNode defaults = read.tree;
-  Binder binder(problems, all_keys(defaults), removed_keys);
-  overlay(read.tree, parse_yaml(text, name, problems));
-  for (const std::string& override_text : overrides) apply_override(read.tree, override_text, problems);
-  if (!problems.empty()) fail_with(problems);
-  binder.take_unknown(read.tree, "", defaults);
-  const size_t unknown = problems.size();
-  resolve_references(read.tree, problems);
-  if (problems.size() > unknown) fail_with(problems);
-
-  complete_stages(read.tree);
-  binder.bind(read.tree, "", read.config);
-  require_sections(read.tree, name, problems);
-  if (!problems.empty()) fail_with(problems);
+  complete_stages(merged.tree);
+  merged.binder.bind(merged.tree, "", read.config);
+  require_sections(merged.tree, name, merged.problems);
+  if (!merged.problems.empty()) fail_with(merged.problems);
+  read.tree = std::move(merged.tree);
   return read;
 }
 

@@ -17,4 +17,18 @@ struct ReadConfig {
 ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
                        RemovedKeys removed_keys = RemovedKeys::kRefuse);
 
+// The first steps, for options of any kind: `defaults` with text and overrides over them, and references resolved.
+struct MergedTree {
+  ConfigNode tree;
+  std::vector<Problem> problems;  // unknown keys; others are thrown
+  Binder binder;                  // adds to `problems`
+
+  MergedTree(ConfigNode defaults, const std::string& text, const std::string& name,
+             const std::vector<std::string>& overrides, RemovedKeys removed_keys = RemovedKeys::kRefuse);
+  MergedTree(const MergedTree&) = delete;
+};
+
+// Throws problems of the tree that was read from `name`, each with its place.
+void fail_at(const std::vector<FieldError>& found, ConfigNode& tree, const std::string& name);
+
 }  // namespace tokamak

@@ -19,7 +19,8 @@ constexpr size_t kLargestFrameHeader = 18;  // RFC 8878, 3.1.1.1, with the magic
 // The compressed bytes that are in memory, and those behind them in the file.
 class CompressedInput {
  public:
-  CompressedInput(const std::string& path, Kind kind) : file_(path, kind), kind_(kind), block_(kInputBytes) {}
+  CompressedInput(const std::string& path, Kind kind, ByteRange range)
+      : file_(path, kind, range), kind_(kind), block_(kInputBytes) {}
 
   // The bytes that are left of the block, or those of the next one: `least` or more, unless the file ends before.
   std::span<const std::byte> bytes(size_t least = 1) {
@@ -50,7 +51,7 @@ class CompressedInput {
 
 class GzipStream final : public ByteStream {
  public:
-  GzipStream(const std::string& path, Kind kind) : input_(path, kind) {
+  GzipStream(const std::string& path, Kind kind, ByteRange range) : input_(path, kind, range) {
     constexpr int kGzipOnly = 16;
     TOKAMAK_CHECK(inflateInit2(&zlib_, MAX_WBITS + kGzipOnly) == Z_OK, path);
   }
@@ -114,7 +115,8 @@ int64_t GzipStream::read(std::span<std::byte> out) {
 
 class ZstdStream final : public ByteStream {
  public:
-  ZstdStream(const std::string& path, Kind kind) : input_(path, kind), zstd_(ZSTD_createDCtx()) {
+  ZstdStream(const std::string& path, Kind kind, ByteRange range)
+      : input_(path, kind, range), zstd_(ZSTD_createDCtx()) {
     TOKAMAK_CHECK(zstd_ != nullptr, path);
     TOKAMAK_CHECK(!ZSTD_isError(ZSTD_DCtx_setParameter(zstd_.get(), ZSTD_d_windowLogMax, kLargestWindowLog)), path);
   }
@@ -200,14 +202,14 @@ std::unique_ptr<ByteStream> open_stream(const std::string& path, Kind kind) {
   return open_stream(path, compression_of(path), kind);
 }
 
-std::unique_ptr<ByteStream> open_stream(const std::string& path, Compression compression, Kind kind) {
+std::unique_ptr<ByteStream> open_stream(const std::string& path, Compression compression, Kind kind, ByteRange range) {
   switch (compression) {
     case Compression::kNone:
-      return std::make_unique<FileStream>(path, kind);
+      return std::make_unique<FileStream>(path, kind, range);
     case Compression::kGzip:
-      return std::make_unique<GzipStream>(path, kind);
+      return std::make_unique<GzipStream>(path, kind, range);
     case Compression::kZstd:
-      return std::make_unique<ZstdStream>(path, kind);
+      return std::make_unique<ZstdStream>(path, kind, range);
   }
   TOKAMAK_UNREACHABLE(path);
 }

@@ -16,8 +16,10 @@ Compression compression_of(std::string_view path);            // by its extensio
 std::string_view without_compression(std::string_view path);  // "a.txt.gz" -> "a.txt"
 
 // The decompressed bytes of the file. Error(kind), with the file, the offset in it and the reason, if the file is
-// damaged or ends within a member or frame. The checksums in the file are verified where it has them.
-std::unique_ptr<ByteStream> open_stream(const std::string& path, Compression compression, Kind kind);
+// damaged or ends within a member or frame. The checksums in the file are verified where it has them. A range begins
+// and ends between members or frames.
+std::unique_ptr<ByteStream> open_stream(const std::string& path, Compression compression, Kind kind,
+                                        ByteRange range = {});
 std::unique_ptr<ByteStream> open_stream(const std::string& path, Kind kind);  // by its extension
 
 }  // namespace tokamak

@@ -1,0 +1,92 @@
+#include "data/pipeline/workspace.h"
+
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/strings.h"
+#include "data/dataset_writer.h"
+#include "data/pipeline/copies.h"
+#include "data/pipeline/option_text.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kAnyLength = int64_t{1} << 40;
+
+std::vector<PrepareStep> steps_of(const std::vector<PrepareStage>& stages) {
+  std::vector<PrepareStep> steps(1);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (!finds_copies(stages[i])) {
+      steps.back().end = i + 1;
+      continue;
+    }
+    steps.back().copies = &stages[i];
+    steps.push_back({i + 1, i + 1, nullptr});
+  }
+  return steps;
+}
+
+// Changes with every edit of the file, as far as its size and times tell.
+std::string state_of(const CorpusFile& file) {
+  struct stat status {};
+  if (stat(file.path.c_str(), &status) != 0) fail(Kind::kData, "cannot read the time of " + file.path);
+  return str(file.path, "\n", file.bytes, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec, "\n");
+}
+
+}  // namespace
+
+Workspace::Workspace(const PrepareOptions& options, const std::string& tool)
+    : options_(options),
+      tool_(tool),
+      files_(find_corpus(options.inputs)),
+      parts_(parts_of(files_, options.part_bytes)),
+      steps_(steps_of(options.stages)),
+      maker_(options) {
+  if (parts_.empty()) fail(Kind::kData, "the input files are empty");
+  if (parts_.size() >= UINT32_MAX) fail(Kind::kConfig, "there are too many parts; set a larger part_bytes");
+  if (!options.tokens.tokenizer.empty()) {
+    tokenizer_ = load_tokenizer(options.tokens.tokenizer, {.eos = options.tokens.eos});
+    if (tokenizer_->eos_id() < 0) {
+      fail(Kind::kData, str("tokenizer ", tokenizer_->path(), " has no token that ends documents"),
+           "name it by tokens.eos");
+    }
+  }
+  name_folders(options.work.empty() ? options.output + ".work" : options.work);
+}
+
+void Workspace::name_folders(const std::string& work) {
+  std::string all = str(tool_, "\n", options_.text_key, "\n", options_.part_bytes, " ", options_.document_bytes, " ",
+                        enum_name(options_.damaged), " ", options_.keep_dropped, "\n", option_text(options_.extract));
+  for (const CorpusFile& file : files_) all += state_of(file);
+  const auto hash = [&] { return xxh3_128_hex(std::as_bytes(std::span(all))); };
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    for (size_t stage = steps_[i].first; stage < steps_[i].end; ++stage) all += maker_.identity(stage);
+    if (steps_[i].copies != nullptr) all += maker_.identity(steps_[i].end);
+    if (is_last(i) && tokenizer_ != nullptr)
+      all += str(tokenizer_->hash(), " ", tokenizer_->eos_id(), " ", options_.seed, " ", option_text(options_.tokens));
+    const auto folder = [&](const char* name) { return str(work, "/", i, "-", name, "-", hash().substr(0, 12)); };
+    folders_.push_back({folder("documents"), folder("pairs"), folder("copies")});
+  }
+  identity_ = hash();
+  shards_ = str(work, "/shards-", identity_.substr(0, 12));
+}
+
+const std::string& Workspace::source_of(size_t part) const { return options_.inputs[files_[parts_[part].file].source]; }
+
+std::unique_ptr<CorpusReader> Workspace::open(size_t step, size_t number) const {
+  if (step == 0) {
+    const CorpusPart& its = parts_[number];
+    return open_corpus_part(files_[its.file], its.bytes, {options_.text_key, options_.document_bytes});
+  }
+  return open_corpus_part({.path = part(step - 1, number) + part_files::kKept}, {}, {.document_bytes = kAnyLength});
+}
+
+std::string Workspace::part(size_t step, size_t part) const { return str(documents(step), "/", part_name(part)); }
+
+std::string Workspace::copies_of_part(size_t step, size_t part) const {
+  return copies_file(copies(step) + "/all", part);
+}
+
+}  // namespace tokamak
