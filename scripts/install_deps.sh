@@ -47,6 +47,7 @@ packages() {
       echo catch2 python3 sentencepiece
       echo libboost-context-dev # tests/cuda/emulator
       echo python3-venv python3-pip # check_cuda_code.py --install, install_cudnn_frontend.sh, install_python.sh
+      echo installation-guide-amd64 # tests/system/prepare_test.py, docs/data.md: pages in 20 languages
       echo chromium # tests/system/report_page_test.py
       echo tmux # tests/system/watch_test.py: a real terminal
       echo e2fsprogs xfsprogs mount # tests/fault/power_loss_test.py: file systems that lose power

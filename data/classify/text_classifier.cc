@@ -3,18 +3,21 @@
 #include <fasttext/fasttext.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/rng.h"
 #include "base/strings.h"
 
 namespace tokamak {
 
 namespace {
 
+constexpr int64_t kLeastEpochs = 5, kLeastSteps = 50'000;
 constexpr std::string_view kPrefix = "__label__";
 
 // fastText reads lines of words; its words end at white space of ASCII.
@@ -27,6 +30,15 @@ std::string one_line(std::string_view text) {
 
 std::string without_prefix(const std::string& name) {
   return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
+// Steps on texts of one label in a row would make the model forget the others.
+std::vector<size_t> shuffled(size_t count, int64_t seed) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  const uint64_t salt = mix64(static_cast<uint64_t>(seed) + 1);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return mix64(salt + a) < mix64(salt + b); });
+  return order;
 }
 
 std::string hash_of_file(const std::string& path) {
@@ -84,7 +96,8 @@ void TextClassifier::expect_label(const std::string& label) const {
   const auto dictionary = model_->fasttext.getDictionary();
   std::vector<std::string> names;
   for (int32_t i = 0; i < dictionary->nlabels(); ++i) names.push_back(without_prefix(dictionary->getLabel(i)));
-  if (std::find(names.begin(), names.end(), label) == names.end())
+  std::sort(names.begin(), names.end());
+  if (!std::binary_search(names.begin(), names.end(), label))
     fail(Kind::kConfig, str("the model ", path_, " has no label '", label, "'"), str("it has ", join(names, ", ")));
 }
 
@@ -98,7 +111,10 @@ void train_classifier(const std::vector<LabelledText>& texts, const ClassifierOp
   const std::string examples = path + ".examples";
   {
     OutputFile file(examples, Kind::kData);
-    for (const LabelledText& text : texts) file.write(str(kPrefix, text.label, " ", one_line(text.text), "\n"));
+    for (const size_t i : shuffled(texts.size(), options.seed)) {
+      const LabelledText& text = texts[i];
+      file.write(str(kPrefix, text.label, " ", one_line(text.text), "\n"));
+    }
     file.close();
   }
   fasttext::Args args;
@@ -107,7 +123,8 @@ void train_classifier(const std::vector<LabelledText>& texts, const ClassifierOp
   args.loss = fasttext::loss_name::softmax;
   args.lr = options.learning_rate;
   args.dim = static_cast<int>(options.dimension);
-  args.epoch = static_cast<int>(options.epochs);
+  const auto count = static_cast<int64_t>(texts.size());
+  args.epoch = static_cast<int>(options.epochs > 0 ? options.epochs : std::max(kLeastEpochs, kLeastSteps / count));
   args.wordNgrams = static_cast<int>(options.word_ngrams);
   args.minn = static_cast<int>(options.letters_from);
   args.maxn = static_cast<int>(options.letters_to);

@@ -33,8 +33,9 @@ void add_tokenizer(CLI::App& root, Commands& commands);
 void add_tokenizer_train(CLI::App& tokenizer, Commands& commands);     // nested in `tokenizer`
 void add_tokenizer_evaluate(CLI::App& tokenizer, Commands& commands);  // nested in `tokenizer`, too
 void add_data(CLI::App& root, Commands& commands);
-void add_data_files(CLI::App& data, Commands& commands);    // nested in `data`
-void add_data_prepare(CLI::App& data, Commands& commands);  // nested in `data`, too
+void add_data_files(CLI::App& data, Commands& commands);       // nested in `data`
+void add_data_prepare(CLI::App& data, Commands& commands);     // nested in `data`, too
+void add_data_classifier(CLI::App& data, Commands& commands);  // nested in `data`, too
 void add_checkpoint(CLI::App& root, Commands& commands);
 void add_checkpoint_average(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`
 void add_checkpoint_export(CLI::App& checkpoint, Commands& commands);   // nested in `checkpoint`

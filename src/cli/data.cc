@@ -154,6 +154,7 @@ void add_data(CLI::App& root, Commands& commands) {
                         "write the table of rows that data.packing: best_fit reads beside a data set")
       ->footer("  tokamak data pack data/mine/train --length 8192");
   add_data_prepare(*data, commands);
+  add_data_classifier(*data, commands);
   add_data_files(*data, commands);
 }
 

@@ -64,3 +64,14 @@ TEST_CASE("one label is no choice") {
   CHECK_THROWS_WITH(train_classifier({{"en", "a"}, {"en", "b"}}, kSmall, dir.file("a.bin")),
                     Catch::Contains("needs two"));
 }
+
+TEST_CASE("texts sorted by their label are learnt as well") {
+  const TempDir dir;
+  std::vector<LabelledText> sorted;
+  for (const char* label : {"en", "de", "ru"})
+    for (const LabelledText& text : examples())
+      if (text.label == label) sorted.push_back(text);
+  train_classifier(sorted, kSmall, dir.file("a.bin"));
+  const TextClassifier classifier(dir.file("a.bin"));
+  for (const LabelledText& text : sorted) CHECK(classifier.best(text.text).name == text.label);
+}

@@ -99,4 +99,9 @@ TEST_CASE("a line that is no document says why") {
   CHECK_FALSE(problem_of(R"({"text": "a\x"})").empty());
   CHECK_FALSE(problem_of("{\"text\": \"\xff\"}").empty());
   CHECK_FALSE(problem_of("{\"text\": \"a\", \"x\": " + std::string(100'000, '[') + "}").empty());
+  const auto nested = [](size_t depth) {
+    return "{\"text\": \"a\", \"x\": " + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  CHECK(problem_of(nested(1000)) == "its 'x' is nested too deep");  // others' readers recurse
+  CHECK(problem_of(nested(200)).empty());
 }
