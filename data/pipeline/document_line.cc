@@ -147,6 +147,7 @@ bool DocumentLineReader::read(std::string_view line, Document& document, std::st
     std::string_view raw;
     if (simdjson::to_json_string(value).get(raw) != simdjson::SUCCESS)
       return refuse(str("its '", name, "' is damaged"));
+    if (!nlohmann::json::accept(raw)) return refuse(str("its '", name, "' is damaged"));  // simdjson only skips it
     if (extent_of_json(raw).depth > kDeepestJson) return refuse(str("its '", name, "' is nested too deep"));
     while (!raw.empty() && is_white(raw.back())) raw.remove_suffix(1);
     own_metadata = others == 0 && name == "metadata" && raw.starts_with('{') ? raw : std::string_view();

@@ -311,7 +311,7 @@ constexpr Target kTargets[] = {
 std::span<const Target> targets() {
   static const std::vector<Target> all = [] {
     std::vector<Target> joined(std::begin(kTargets), std::end(kTargets));
-    for (const std::span<const Target> more : {data_targets(), scan_targets()})
+    for (const std::span<const Target> more : {data_targets(), scan_targets(), web_targets()})
       joined.insert(joined.end(), more.begin(), more.end());
     return joined;
   }();

@@ -28,6 +28,7 @@ struct Target {
 std::span<const Target> targets();
 std::span<const Target> data_targets();            // a part of targets(): shards and texts
 std::span<const Target> scan_targets();            // a part of targets(): text into pretokens
+std::span<const Target> web_targets();             // a part of targets(): pages and documents
 const Target* find_target(std::string_view name);  // nullptr: there is none
 
 }  // namespace tokamak::fuzz

@@ -99,6 +99,7 @@ TEST_CASE("a line that is no document says why") {
   CHECK_FALSE(problem_of(R"({"text": "a\x"})").empty());
   CHECK_FALSE(problem_of("{\"text\": \"\xff\"}").empty());
   CHECK_FALSE(problem_of("{\"text\": \"a\", \"x\": " + std::string(100'000, '[') + "}").empty());
+  CHECK(problem_of(R"({"text": "a", "x": [1 2]})") == "its 'x' is damaged");
   const auto nested = [](size_t depth) {
     return "{\"text\": \"a\", \"x\": " + std::string(depth, '[') + std::string(depth, ']') + "}";
   };
