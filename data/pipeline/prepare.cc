@@ -15,6 +15,7 @@
 #include "data/pipeline/shuffle.h"
 #include "data/pipeline/workspace.h"
 #include "formats/zstd_writer.h"
+#include "tokenizer/train.h"
 
 namespace tokamak {
 
@@ -40,15 +41,14 @@ class PartWriter {
       runs_.emplace_back(str(staging, "/", set), token_type_for(work.tokenizer()->vocab_size()), memory / 2);
   }
 
-  // `number`: of the document before the step.
-  void keep(const Document& document, int64_t number, PrepareCounts& counts) {
+  void keep(const Document& document, PrepareCounts& counts) {
     if (keys_) keys_->add(document);
     if (kept_) write(document, *kept_);
     if (!encoder_) return;
     ids_.clear();
     encoder_->encode(document.text, ids_);
     ids_.push_back(work_.tokenizer()->eos_id());
-    const uint64_t key = shuffle_key(work_.options().seed, part_, number);
+    const uint64_t key = shuffle_key(work_.options().seed, part_, number_++);
     const bool is_validation = is_held_out(key, work_.options().tokens.validation);
     runs_[is_validation ? 1 : 0].add(key, ids_, std::ssize(document.text));
     counts.tokens(std::ssize(ids_));
@@ -78,6 +78,7 @@ class PartWriter {
   std::optional<ZstdWriter> kept_, dropped_;
   std::unique_ptr<Encoder> encoder_;
   std::vector<RunWriter> runs_;  // by kSets
+  int64_t number_ = 0;           // of the next document, among those that are left of the part
   std::vector<int32_t> ids_;
   std::string line_;
 };
@@ -92,10 +93,11 @@ void link_or_copy(const std::string& from, const std::string& to) {
 
 class Preparation {
  public:
-  Preparation(const Workspace& work, const PrepareContext& context) : work_(work), context_(context) {}
+  Preparation(Workspace& work, const PrepareContext& context) : work_(work), context_(context) {}
 
   void run() {
     for (size_t step = 0; step < work_.steps().size(); ++step) {
+      if (work_.is_last(step) && !work_.trained_tokenizer().empty()) train_tokenizer_before(step);
       run_documents(step);
       if (work_.steps()[step].copies != nullptr) find_copies(step);
     }
@@ -108,6 +110,7 @@ class Preparation {
   void run_documents(size_t step);
   void run_part(size_t step, size_t part, const std::string& staging);
   void find_copies(size_t step);
+  void train_tokenizer_before(size_t step);
   void make_shards();
   void write_shard(std::span<const RunFile> runs, KeySpan span, const std::string& staging) const;
   void write_output(const std::string& staging) const;
@@ -116,7 +119,7 @@ class Preparation {
 
   int64_t memory_of_thread() const { return work_.options().memory / std::max<int64_t>(1, context_.share.threads); }
 
-  const Workspace& work_;
+  Workspace& work_;
   const PrepareContext& context_;
   std::atomic<int64_t> bytes_ = 0, documents_ = 0;  // of this process in the current step
 };
@@ -134,7 +137,8 @@ void Preparation::run_part(size_t step, size_t part, const std::string& staging)
   if (step == 0) stages.push_back(work_.maker().make_extraction());
   for (size_t i = work_.steps()[step].first; i < work_.steps()[step].end; ++i) stages.push_back(work_.maker().make(i));
   std::optional<CopyFilter> filter;
-  if (step > 0) filter.emplace(*work_.steps()[step - 1].copies, work_.copies_of_part(step - 1, part));
+  if (step > 0 && work_.steps()[step - 1].copies != nullptr)
+    filter.emplace(*work_.steps()[step - 1].copies, work_.copies_of_part(step - 1, part));
   PartWriter writer(work_, step, part, memory_of_thread(), staging);
   const std::unique_ptr<CorpusReader> reader = work_.open(step, part);
   const std::string& source = work_.source_of(part);
@@ -155,11 +159,11 @@ void Preparation::run_part(size_t step, size_t part, const std::string& staging)
     return std::all_of(stages.begin(), stages.end(), [&](const auto& stage) { return stage->run(document); });
   };
   int64_t position = 0;
-  for (int64_t number = 0; next(); ++number) {
+  while (next()) {
     if (step == 0) counts.read(source, document.text_bytes);
     if (is_kept()) {
       if (work_.is_last(step)) counts.wrote(source, document);
-      writer.keep(document, number, counts);
+      writer.keep(document, counts);
     } else {
       counts.dropped(source, document, document.text_bytes);
       writer.drop(document);
@@ -208,6 +212,32 @@ void Preparation::find_copies(size_t step) {
   run_all(str("pairs by ", name_of(stage)), tasks);
   const auto join = [&](const std::string& staging) { write_copies(files, pair_files, staging); };
   run_all(str("copies by ", name_of(stage)), {{parent_directory(work_.copies_of_part(step, 0)), join}});
+}
+
+void Preparation::train_tokenizer_before(size_t step) {
+  const std::string& path = work_.trained_tokenizer();
+  const auto train = [&](const std::string& staging) {
+    size_t part = 0;
+    std::unique_ptr<CorpusReader> reader;
+    Document document;
+    size_t at = std::string::npos;  // of the next line in its text
+    const auto next = [&](std::string& line) {
+      while (at == std::string::npos || at > document.text.size()) {
+        while (!reader || !reader->next(document)) {
+          if (part == work_.parts().size()) return false;
+          reader = work_.open(step, part++);
+        }
+        at = 0;
+      }
+      const size_t end = std::min(document.text.find('\n', at), document.text.size());
+      line.assign(document.text, at, end - at);
+      at = end + 1;
+      return true;
+    };
+    train_tokenizer(next, {.vocab_size = work_.options().tokens.train_vocab_size}, staging + "/tokenizer.model");
+  };
+  run_all("the tokenizer", {{parent_directory(path), train}});
+  work_.open_tokenizer(path);
 }
 
 std::vector<RunFile> Preparation::runs_of(const char* set) const {
@@ -351,7 +381,7 @@ std::string PrepareReport::json() const {
 }
 
 PrepareReport prepare(const PrepareOptions& options, const PrepareContext& context) {
-  const Workspace work(options, context.tool);
+  Workspace work(options, context.tool);
   if (is_made(options.output, work.identity()))
     log::info(options.output, " is finished already");
   else

@@ -86,6 +86,9 @@ std::vector<FieldError> problems_of(const PrepareOptions& options) {
   }
   checks.require(options.tokens.validation >= 0 && options.tokens.validation < 1, "tokens.validation",
                  options.tokens.validation, "must be at least 0 and below 1");
+  checks.within("tokens.train_vocab_size", options.tokens.train_vocab_size, 0, int64_t{1} << 24);
+  checks.require(options.tokens.tokenizer.empty() || options.tokens.train_vocab_size == 0, "tokens.train_vocab_size",
+                 options.tokens.train_vocab_size, "must be 0 where tokens.tokenizer is given");
   checks.at_least("tokens.shard_tokens", options.tokens.shard_tokens, 1);
   return checks.take();
 }

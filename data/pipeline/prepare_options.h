@@ -209,6 +209,7 @@ inline std::string name_of(const PrepareStage& stage) {
 
 struct TokensOptions {
   std::string tokenizer;
+  int64_t train_vocab_size = 0;
   std::string eos;
   double validation = 0;
   int64_t shard_tokens = 1'000'000'000;
@@ -216,6 +217,7 @@ struct TokensOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("tokenizer", tokenizer, "file of the tokenizer; \"\": write documents (.jsonl.zst) instead of tokens");
+    v("train_vocab_size", train_vocab_size, "train a SentencePiece BPE of so many pieces on the documents; 0: none");
     v("eos", eos, "token that ends each document; \"\": as the tokenizer's files say");
     v("validation", validation, "share of the documents to hold out, like 2%; by a hash, so copies may be in both");
     v("shard_tokens", shard_tokens, "tokens of a shard, about; fewer makes more files");

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kAnyLength = int64_t{1} << 40;
 
-std::vector<PrepareStep> steps_of(const std::vector<PrepareStage>& stages) {
+std::vector<PrepareStep> steps_of(const PrepareOptions& options) {
+  const std::vector<PrepareStage>& stages = options.stages;
   std::vector<PrepareStep> steps(1);
   for (size_t i = 0; i < stages.size(); ++i) {
     if (!finds_copies(stages[i])) {
@@ -25,6 +26,8 @@ std::vector<PrepareStep> steps_of(const std::vector<PrepareStage>& stages) {
     steps.back().copies = &stages[i];
     steps.push_back({i + 1, i + 1, nullptr});
   }
+  // A tokenizer is trained on the documents of the last stage, and encodes them in a step of its own.
+  if (options.tokens.train_vocab_size > 0) steps.push_back({stages.size(), stages.size(), nullptr});
   return steps;
 }
 
@@ -42,21 +45,22 @@ Workspace::Workspace(const PrepareOptions& options, const std::string& tool)
       tool_(tool),
       files_(find_corpus(options.inputs)),
       parts_(parts_of(files_, options.part_bytes)),
-      steps_(steps_of(options.stages)),
-      maker_(options) {
+      steps_(steps_of(options)),
+      maker_(options),
+      work_(options.work.empty() ? options.output + ".work" : options.work) {
   if (parts_.empty()) fail(Kind::kData, "the input files are empty");
   if (parts_.size() >= UINT32_MAX) fail(Kind::kConfig, "there are too many parts; set a larger part_bytes");
-  if (!options.tokens.tokenizer.empty()) {
-    tokenizer_ = load_tokenizer(options.tokens.tokenizer, {.eos = options.tokens.eos});
-    if (tokenizer_->eos_id() < 0) {
-      fail(Kind::kData, str("tokenizer ", tokenizer_->path(), " has no token that ends documents"),
-           "name it by tokens.eos");
-    }
-  }
-  name_folders(options.work.empty() ? options.output + ".work" : options.work);
+  if (!options.tokens.tokenizer.empty()) open_tokenizer(options.tokens.tokenizer);
+  name_folders();
 }
 
-void Workspace::name_folders(const std::string& work) {
+void Workspace::open_tokenizer(const std::string& path) {
+  tokenizer_ = load_tokenizer(path, {.eos = options_.tokens.eos});
+  if (tokenizer_->eos_id() >= 0) return;
+  fail(Kind::kData, str("tokenizer ", path, " has no token that ends documents"), "name it by tokens.eos");
+}
+
+void Workspace::name_folders() {
   std::string all = str(tool_, "\n", options_.text_key, "\n", options_.part_bytes, " ", options_.document_bytes, " ",
                         enum_name(options_.damaged), " ", options_.keep_dropped, "\n", option_text(options_.extract));
   for (const CorpusFile& file : files_) all += state_of(file);
@@ -64,13 +68,15 @@ void Workspace::name_folders(const std::string& work) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     for (size_t stage = steps_[i].first; stage < steps_[i].end; ++stage) all += maker_.identity(stage);
     if (steps_[i].copies != nullptr) all += maker_.identity(steps_[i].end);
-    if (is_last(i) && tokenizer_ != nullptr)
-      all += str(tokenizer_->hash(), " ", tokenizer_->eos_id(), " ", options_.seed, " ", option_text(options_.tokens));
-    const auto folder = [&](const char* name) { return str(work, "/", i, "-", name, "-", hash().substr(0, 12)); };
+    if (is_last(i) && options_.tokens.train_vocab_size > 0)
+      trained_tokenizer_ = str(work_, "/tokenizer-", hash().substr(0, 12), "/tokenizer.model");
+    if (is_last(i) && tokenizer_ != nullptr) all += str(tokenizer_->hash(), " ", tokenizer_->eos_id());
+    if (is_last(i)) all += str(" ", options_.seed, " ", option_text(options_.tokens));
+    const auto folder = [&](const char* name) { return str(work_, "/", i, "-", name, "-", hash().substr(0, 12)); };
     folders_.push_back({folder("documents"), folder("pairs"), folder("copies")});
   }
   identity_ = hash();
-  shards_ = str(work, "/shards-", identity_.substr(0, 12));
+  shards_ = str(work_, "/shards-", identity_.substr(0, 12));
 }
 
 const std::string& Workspace::source_of(size_t part) const { return options_.inputs[files_[parts_[part].file].source]; }

@@ -40,8 +40,11 @@ class Workspace {
   bool is_last(size_t step) const { return step + 1 == steps_.size(); }
   const StageMaker& maker() const { return maker_; }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // nullptr: documents are written
-  const std::string& identity() const { return identity_; }        // of the whole run
-  const std::string& source_of(size_t part) const;                 // the input that named its file
+  // Where a tokenizer is trained, before the last step; "": none is. It is then opened.
+  const std::string& trained_tokenizer() const { return trained_tokenizer_; }
+  void open_tokenizer(const std::string& path);
+  const std::string& identity() const { return identity_; }  // of the whole run
+  const std::string& source_of(size_t part) const;           // the input that named its file
 
   // The documents of a part before a step.
   std::unique_ptr<CorpusReader> open(size_t step, size_t part) const;
@@ -55,7 +58,7 @@ class Workspace {
   std::string copies_of_part(size_t step, size_t part) const;  // the list that the search of a step has made
 
  private:
-  void name_folders(const std::string& work);
+  void name_folders();
 
   struct Folders {
     std::string documents, pairs, copies;
@@ -66,7 +69,9 @@ class Workspace {
   const std::vector<CorpusPart> parts_;
   const std::vector<PrepareStep> steps_;
   const StageMaker maker_;
+  const std::string work_;
   std::unique_ptr<Tokenizer> tokenizer_;
+  std::string trained_tokenizer_;
   std::string identity_;
   std::vector<Folders> folders_;  // by step
   std::string shards_;

@@ -228,6 +228,7 @@ void add_bench(CLI::App& root, Commands& commands) {
       "  mpirun -n 2 tokamak bench calibrate configs/llama-125m.yaml --output machine.json");
   add("generate", Measured::kGeneration, "prompts and decoding with a cache, against a copy and its GEMMs",
       "  tokamak bench generate configs/llama-125m.yaml runtime.threads_per_rank=1");
+  add_bench_data(*bench, commands);
   add_bench_tokenizer(*bench, commands);
   commands.emplace_back(
       bench, std::make_unique<BenchCommand>(bench, Measured::kStep));  // last: it is parsed with each of them

@@ -44,6 +44,7 @@ void add_generate(CLI::App& root, Commands& commands);
 void add_eval(CLI::App& root, Commands& commands);
 void add_doctor(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);
+void add_bench_data(CLI::App& bench, Commands& commands);       // nested in `bench`
 void add_bench_tokenizer(CLI::App& bench, Commands& commands);  // nested in `bench`
 void add_report(CLI::App& root, Commands& commands);
 void add_watch(CLI::App& root, Commands& commands);

@@ -14,6 +14,7 @@
 #include "cli/prepare_report.h"
 #include "cli/version.h"
 #include "config/options_file.h"
+#include "config/reference_rows.h"
 #include "config/yaml.h"
 #include "data/pipeline/explain.h"
 #include "data/pipeline/prepare.h"
@@ -51,18 +52,47 @@ Share share_of_environment(const char* (*get)(const char*)) {
   return {};
 }
 
+constexpr const char* kIntroduction = R"(# Reference: tokamak data prepare
+
+The config of data preparation is one YAML file. This page is generated from the program's own list of options
+(`tokamak data prepare --config-reference > docs/prepare.md`); a test keeps it so. [data.md](data.md) runs an example,
+and [config.md](config.md) says how values are written and overridden.
+
+A stage is an item of `stages`: its name alone, or with options, as in `- minhash: {bands: 9}`. Stages run in order.
+
+)";
+
+struct StageReference {
+  std::string text;
+  template <class... Kinds>
+  void add(const std::variant<Kinds...>&) {
+    ((text += str("\n## stage `", Kinds::kName, "`\n\n", reference::kHead, reference::rows(Kinds{}, ""))), ...);
+  }
+};
+
+std::string prepare_reference() {
+  StageReference stages;
+  stages.add(PrepareStage{});
+  return str(kIntroduction, reference::kHead, reference::rows(PrepareOptions{}, ""), stages.text);
+}
+
 class PrepareCommand : public Command {
  public:
   explicit PrepareCommand(CLI::App* parser) {
     parser->add_option("config", path_, "YAML file of inputs, stages and output (docs/data.md has an example)");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file, for example output=data/web");
     parser->add_flag("--print-config", print_config_, "print the resolved config with each key's meaning, and stop");
+    parser->add_flag("--config-reference", print_reference_, "print docs/prepare.md, and stop");
     parser->add_option("--explain", explain_, "print what every stage makes of one document, and stop")
         ->type_name("ID");
     parser->add_flag("--json", json_, "print the report as JSON");
   }
 
   int run() override {
+    if (print_reference_) {
+      std::cout << prepare_reference();
+      return 0;
+    }
     if (path_.empty()) fail(Kind::kConfig, "tokamak data prepare needs a config", "docs/data.md has an example");
     const auto options = load_options<PrepareOptions>(path_, overrides_,
                                                       [](const PrepareOptions& loaded) { return problems_of(loaded); });
@@ -105,7 +135,7 @@ class PrepareCommand : public Command {
 
   std::string path_, explain_;
   std::vector<std::string> overrides_;
-  bool print_config_ = false, json_ = false;
+  bool print_config_ = false, print_reference_ = false, json_ = false;
 };
 
 }  // namespace

@@ -15,6 +15,13 @@ namespace {
 
 const std::string kRoot = source_tree();
 
+// Those of runs; configs/prepare/ is for `tokamak data prepare`.
+std::vector<std::string> configs() {
+  std::vector<std::string> names = list_directory(kRoot + "/configs", Kind::kData);
+  std::erase(names, "prepare");
+  return names;
+}
+
 double in_units(const std::string& text) {  // "134M", "0.77 G"
   const double unit = std::map<char, double>{{'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}}.at(text.back());
   return std::stod(text) * unit;
@@ -24,7 +31,7 @@ double in_units(const std::string& text) {  // "134M", "0.77 G"
 
 TEST_CASE("every config in configs/ loads, and names its run after itself") {
   std::set<std::string> names;
-  for (const std::string& name : list_directory(kRoot + "/configs", Kind::kData)) {
+  for (const std::string& name : configs()) {
     CAPTURE(name);
     const RunConfig config = load_config(kRoot + "/configs/" + name, {});
     CHECK(config.run.name + ".yaml" == name);
@@ -39,7 +46,7 @@ TEST_CASE("every config in configs/ loads, and names its run after itself") {
 }
 
 TEST_CASE("the headers of configs/ count parameters and FLOPs as the program does") {
-  for (const std::string& name : list_directory(kRoot + "/configs", Kind::kData)) {
+  for (const std::string& name : configs()) {
     const std::string path = str(kRoot, "/configs/", name);
     const std::string text = read_text(path, Kind::kData);
     const RunConfig config = load_config(path, {});

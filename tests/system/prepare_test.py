@@ -68,6 +68,16 @@ def bad_configs(place):
     refused(PREPARE.replace("tokenizer.model", "none.model"), "none.model", code=3)
 
 
+def shipped(place):
+    """configs/prepare/ loads, and docs/prepare.md is what the program prints"""
+    names = sorted(os.listdir(f"{ROOT}/configs/prepare"))
+    assert "manuals.yaml" in names and "fineweb.yaml" in names, names
+    for name in names:
+        tokamak("data", "prepare", f"{ROOT}/configs/prepare/{name}", "--print-config")
+    with open(f"{ROOT}/docs/prepare.md") as file:
+        assert file.read() == tokamak("data", "prepare", "--config-reference"), "docs/prepare.md is out of date"
+
+
 def explained(place):
     """--explain names a document's stages, values and the rule that dropped it"""
     path = write(place, "explained", PREPARE.replace("[gopher_repetition]", "[gopher_quality]"))
@@ -152,4 +162,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["web"] and not os.path.isdir(MANUALS):
         print("skipped: the package installation-guide-amd64 is not installed")
         sys.exit(SKIPPED)
-    main([ranks, bad_configs, explained, classifiers, perplexities, web])
+    main([ranks, bad_configs, shipped, explained, classifiers, perplexities, web])

@@ -140,6 +140,35 @@ TEST_CASE("another last stage takes what the stages before it have made") {
   CHECK(found == all);
 }
 
+TEST_CASE("a tokenizer is trained on the documents, and makes the same shards again") {
+  const Work work;
+  PrepareOptions options = work.options("a");
+  options.tokens.train_vocab_size = 350;
+  options.tokens.validation = 0.2;
+  options.tokens.shard_tokens = 2000;
+  const PrepareReport report = run(options);
+  REQUIRE(report.train);
+  REQUIRE(report.validation);
+  CHECK(report.train->documents() + report.validation->documents() == sum_of(report.counts.written()).documents);
+  CHECK(report.train->tokens() + report.validation->tokens() == report.counts.tokens());
+  CHECK(report.train->text_bytes + report.validation->text_bytes == sum_of(report.counts.written()).bytes);
+  CHECK(report.train->shards.size() > 2);
+  CHECK(report.train->vocab_size == 350);
+  PrepareOptions by_file = work.options("b");
+  by_file.tokens = {.tokenizer = options.output + "/train/tokenizer.model", .validation = 0.2, .shard_tokens = 2000};
+  const PrepareReport same = run(by_file);
+  CHECK(same.train->id() == report.train->id());
+  CHECK(same.validation->id() == report.validation->id());
+}
+
+TEST_CASE("a set without documents is an error") {
+  const Work work;
+  PrepareOptions options = work.options();
+  options.tokens.train_vocab_size = 350;
+  options.tokens.validation = 0.0001;
+  CHECK_THROWS_WITH(run(options), Catch::Contains("the validation set would be empty"));
+}
+
 TEST_CASE("dropped documents are kept with their reasons if asked for") {
   const Work work;
   PrepareOptions options = work.options();
