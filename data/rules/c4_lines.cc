@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "data/rules/ascii.h"
+#include "data/rules/bytes.h"
 #include "data/rules/terminal_marks.h"
 #include "data/rules/text_lines.h"
 #include "tokenizer/scan/unicode_tables.h"
@@ -12,8 +13,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr std::string_view kPolicyPhrases[] = {"terms of use", "privacy policy", "cookie policy",
-                                               "uses cookies", "use of cookies", "use cookies"};
+constexpr std::string_view kPolicyPhrases[] = {"terms of use", "privacy policy"};
+constexpr std::string_view kCookiePhrases[] = {"cookie policy", "uses cookies", "use of cookies", "use cookies"};
 constexpr std::string_view kCitations[] = {"[edit]", "[citation needed]"};
 
 bool is_punctuation(char32_t code) {
@@ -80,13 +81,24 @@ std::string_view c4_verdict_name(C4Verdict verdict) {
 }
 
 bool contains_word(std::string_view text, std::string_view lower_case) {
+  const size_t size = lower_case.size();
+  if (text.size() < size) return false;
+  const size_t end = text.size() - size + 1;
+  const auto agrees = [&](size_t at, size_t i) { return (text[at + i] | 0x20) == (lower_case[i] | 0x20); };
+  // Three characters reject nearly all positions.
+  const auto may_begin = [&](size_t at) { return agrees(at, 0) & agrees(at, 1) & agrees(at, size - 1); };
   const auto same = [](char c, char wanted) { return ascii_lower(c) == wanted; };
-  return std::search(text.begin(), text.end(), lower_case.begin(), lower_case.end(), same) != text.end();
+  for (size_t at = 0; (at = find_position(at, end, may_begin)) < end; ++at) {
+    const std::string_view found = text.substr(at, size);
+    if (std::equal(found.begin(), found.end(), lower_case.begin(), same)) return true;
+  }
+  return false;
 }
 
 bool has_policy_phrase(std::string_view text) {
-  return std::any_of(std::begin(kPolicyPhrases), std::end(kPolicyPhrases),
-                     [&](std::string_view phrase) { return contains_word(text, phrase); });
+  const auto occurs = [&](std::string_view phrase) { return contains_word(text, phrase); };
+  return std::any_of(std::begin(kPolicyPhrases), std::end(kPolicyPhrases), occurs) ||
+         (occurs("cookie") && std::any_of(std::begin(kCookiePhrases), std::end(kCookiePhrases), occurs));
 }
 
 C4Verdict C4Lines::clean(std::string_view text, std::string& cleaned) {

@@ -1,8 +1,7 @@
 #include "data/rules/text_lines.h"
 
-#include <algorithm>
-
 #include "base/utf8.h"
+#include "data/rules/bytes.h"
 #include "data/rules/word_classes.h"
 
 namespace tokamak {
@@ -10,6 +9,17 @@ namespace tokamak {
 namespace {
 
 bool is_space(char32_t code) { return (word_classes()[code] & kSpaceChar) != 0; }
+
+// The bytes of the line end that begins at `at`; 0: there is none.
+size_t line_end_size(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const unsigned first = byte(at);
+  if (first == '\r') return byte(at + 1) == '\n' ? 2 : 1;
+  if ((first >= 0x0A && first <= 0x0C) || (first >= 0x1C && first <= 0x1E)) return 1;
+  if (first == 0xC2) return byte(at + 1) == 0x85 ? 2 : 0;
+  if (first == 0xE2 && byte(at + 1) == 0x80) return byte(at + 2) == 0xA8 || byte(at + 2) == 0xA9 ? 3 : 0;
+  return 0;
+}
 
 }  // namespace
 
@@ -33,17 +43,19 @@ std::string_view strip_right(std::string_view text) {
 }
 
 int64_t count_chars(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return count_bytes(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
-size_t line_end(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const unsigned first = byte(at);
-  if (first == '\r') return byte(at + 1) == '\n' ? 2 : 1;
-  if ((first >= 0x0A && first <= 0x0C) || (first >= 0x1C && first <= 0x1E)) return 1;
-  if (first == 0xC2) return byte(at + 1) == 0x85 ? 2 : 0;
-  if (first == 0xE2 && byte(at + 1) == 0x80) return byte(at + 2) == 0xA8 || byte(at + 2) == 0xA9 ? 3 : 0;
-  return 0;
+LineEnd next_line_end(std::string_view text, size_t at) {
+  const auto may_begin = [&](size_t i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    return (byte >= 0x0A && byte <= 0x1E) || byte == 0xC2 || byte == 0xE2;
+  };
+  for (;; ++at) {
+    at = find_position(at, text.size(), may_begin);
+    const size_t size = at < text.size() ? line_end_size(text, at) : 0;
+    if (size > 0 || at == text.size()) return {at, size};
+  }
 }
 
 }  // namespace tokamak

@@ -12,23 +12,21 @@ inline std::string_view strip(std::string_view text) { return strip_left(strip_r
 
 int64_t count_chars(std::string_view text);  // code points
 
-// The bytes of the line end that begins at `at`: LF, CR, CR LF, VT, FF, FS, GS, RS, NEL, LS or PS; 0: there is none.
-size_t line_end(std::string_view text, size_t at);
+// LF, CR, CR LF, VT, FF, FS, GS, RS, NEL, LS or PS.
+struct LineEnd {
+  size_t at;    // where it begins; the text's size if there is none
+  size_t size;  // bytes
+};
+LineEnd next_line_end(std::string_view text, size_t at);  // the first from `at` on
 
 // Calls take(line) for each line, without its end. Text that ends in a line end has no empty last line.
 template <class Take>
 void for_each_line(std::string_view text, const Take& take) {
-  size_t begin = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = line_end(text, at);
-    if (end == 0) {
-      ++at;
-      continue;
-    }
-    take(text.substr(begin, at - begin));
-    begin = at += end;
+  for (size_t begin = 0; begin < text.size();) {
+    const LineEnd end = next_line_end(text, begin);
+    take(text.substr(begin, end.at - begin));
+    begin = end.at + end.size;
   }
-  if (begin < text.size()) take(text.substr(begin));
 }
 
 // Calls take(part) for the parts between separators of at least `least` LF; as re.split("\n{least,}", text).
