@@ -1,9 +1,10 @@
 #include "data/rules/word_exceptions.h"
 
 #include <algorithm>
+#include <span>
 
+#include "base/hash.h"
 #include "base/strings.h"
-#include "data/rules/word_hash.h"
 
 namespace tokamak {
 
@@ -80,9 +81,8 @@ WordExceptions::WordExceptions(WordRules rules) : slots_(kSlots) {
   }
 }
 
-const WordExceptions::Cuts* WordExceptions::find(std::string_view word) const {
+const WordExceptions::Cuts* WordExceptions::look_up(std::string_view word) const {
   if (word.size() > longest_) return nullptr;
-  if (!present_[word_hash(word) % present_.size()]) return nullptr;
   const Entry& entry = slots_[slot_of(word)];
   return entry.word.empty() ? nullptr : &entry.cuts;
 }
@@ -124,12 +124,12 @@ void WordExceptions::add_contractions() {
 void WordExceptions::add(std::string_view word, const Cuts& cuts) {
   Entry& entry = slots_[slot_of(word)];
   entry = {std::string(word), cuts};
-  present_.set(word_hash(word) % present_.size());
+  has_shape_.set(shape_of(word));
   longest_ = std::max(longest_, word.size());
 }
 
 size_t WordExceptions::slot_of(std::string_view word) const {
-  size_t slot = word_hash(word) % kSlots;
+  size_t slot = xxh3_64(std::as_bytes(std::span(word))) % kSlots;
   while (!slots_[slot].word.empty() && slots_[slot].word != word) slot = (slot + 1) % kSlots;
   return slot;
 }

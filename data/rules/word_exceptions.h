@@ -19,20 +19,29 @@ class WordExceptions {
   using Cuts = std::array<uint8_t, 4>;
 
   explicit WordExceptions(WordRules rules);
-  const Cuts* find(std::string_view word) const;  // nullptr: the word is no exception
-  size_t longest() const { return longest_; }     // bytes
+  // nullptr: the word, which is not empty, is no exception.
+  const Cuts* find(std::string_view word) const { return has_shape_[shape_of(word)] ? look_up(word) : nullptr; }
+  size_t longest() const { return longest_; }  // bytes
 
  private:
+  static constexpr size_t kShapes = 65536;
   struct Entry {
     std::string word;  // "" is an empty slot
     Cuts cuts{};
   };
   void add(std::string_view word, const Cuts& cuts);
   void add_contractions();
+  const Cuts* look_up(std::string_view word) const;
   size_t slot_of(std::string_view word) const;  // of the word, or the empty one where it belongs
+  // A number that few words share with an exception, and that costs less than a hash.
+  static size_t shape_of(std::string_view word) {
+    const auto byte = [&](size_t at) { return size_t{static_cast<unsigned char>(word[at])}; };
+    const size_t size = word.size();
+    return (((byte(0) * 31 + byte(size / 2)) * 31 + byte(size - 1)) * 31 + size) % kShapes;
+  }
 
-  std::vector<Entry> slots_;    // open addressing
-  std::bitset<65536> present_;  // by hash: a word whose bit is not set is no exception
+  std::vector<Entry> slots_;        // open addressing
+  std::bitset<kShapes> has_shape_;  // of an exception
   size_t longest_ = 0;
 };
 

@@ -1,9 +1,11 @@
 #include "data/rules/words.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/utf8.h"
 #include "data/rules/ascii.h"
+#include "data/rules/bytes.h"
 #include "data/rules/web_address.h"
 
 namespace tokamak {
@@ -36,6 +38,13 @@ size_t count_back(std::string_view text, char c) {
   return last == std::string_view::npos ? text.size() : text.size() - 1 - last;
 }
 
+// The text behind the last digit, if that is short enough to be a unit; otherwise all of `word`.
+std::string_view behind_number(std::string_view word) {
+  for (size_t bytes = 0; bytes < word.size() && bytes <= kLongestUnit; ++bytes)
+    if (is_ascii_digit(word[word.size() - 1 - bytes])) return word.substr(word.size() - bytes);
+  return word;
+}
+
 // A letter for the rules between two characters: in these scripts, all of the block.
 bool is_letter_inside(char32_t code, unsigned classes) {
   return is_letter(classes) || (code >= 0x900 && code <= 0x97F) || (code >= 0x980 && code <= 0x9FF) ||
@@ -57,22 +66,47 @@ void WordSplitter::split(std::string_view text, std::vector<std::string_view>& w
   words.clear();
   words_ = &words;
   for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
-    while (at < text.size() && is_ascii_letter(text[at])) ++at;
-    bool plain = true;  // ASCII letters only, which most words are
-    while (at < text.size()) {
-      const Utf8Char c = decode_valid_utf8(text.data() + at);
-      if ((classes_[c.code] & kSpaceChar) != 0) break;
-      plain = false;
-      at += static_cast<size_t>(c.length);
-    }
-    const std::string_view chunk = text.substr(begin, at - begin);
-    if (plain && !chunk.empty() && exceptions_.find(chunk) == nullptr)
-      words.push_back(chunk);
-    else if (!chunk.empty())
-      split_chunk(chunk);
-    if (at < text.size()) at += static_cast<size_t>(decode_valid_utf8(text.data() + at).length);
+    const Chunk chunk = next_chunk(text, at);
+    if (!chunk.text.empty() && !take_simple(chunk)) split_chunk(chunk.text);
+    at += chunk.text.size() + chunk.space;
   }
+}
+
+WordSplitter::Chunk WordSplitter::next_chunk(std::string_view text, size_t begin) const {
+  size_t at = begin, length = 0;
+  unsigned classes = 0;
+  const auto read = [&] {  // the end of the text is white space of no bytes
+    const Utf8Char c = at < text.size() ? decode_valid_utf8(text.data() + at) : Utf8Char{' ', 0};
+    length = static_cast<size_t>(c.length);
+    classes = classes_[c.code];
+  };
+  do {
+    at += length;
+    at = find_non_letter(text, at);
+    read();
+  } while (length > 1 && (classes & (kMark | kIcon | kFront | kSpaceChar)) == 0);
+  const size_t letters = at - begin;
+  while ((classes & kSpaceChar) == 0) {
+    at += length;
+    read();
+  }
+  return {text.substr(begin, at - begin), letters, length};
+}
+
+// Takes letters, and letters before one mark, as split_chunk would.
+bool WordSplitter::take_simple(const Chunk& chunk) {
+  const std::string_view letters = chunk.text.substr(0, chunk.letters);
+  if (letters.empty() || letters.size() + 1 < chunk.text.size()) return false;
+  if (exceptions_.find(letters) != nullptr) return false;
+  if (letters.size() < chunk.text.size()) {
+    const char mark = chunk.text.back();
+    const bool is_word = mark == '.' ? (classes_[before(letters, letters.size()).code] & kLowerLetter) != 0
+                                     : (classes_[static_cast<unsigned char>(mark)] & kMark) != 0;
+    if (!is_word || exceptions_.find(chunk.text) != nullptr) return false;
+  }
+  words_->push_back(letters);
+  if (letters.size() < chunk.text.size()) words_->push_back(chunk.text.substr(letters.size()));
+  return true;
 }
 
 void WordSplitter::split_chunk(std::string_view chunk) {
@@ -116,19 +150,20 @@ void WordSplitter::join_exceptions(size_t first) {
   struct Run {
     size_t begin, end;  // words
   };
-  parts_.assign(words_->begin() + static_cast<int64_t>(first), words_->end());
+  const std::span<const std::string_view> parts = std::span(*words_).subspan(first);
   std::vector<Run> runs;
-  for (size_t i = 0; i + 1 < parts_.size(); ++i) {
-    size_t bytes = parts_[i].size();
-    for (size_t j = i + 1; j < parts_.size(); ++j) {
-      bytes += parts_[j].size();
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    size_t bytes = parts[i].size();
+    for (size_t j = i + 1; j < parts.size(); ++j) {
+      bytes += parts[j].size();
       if (bytes > exceptions_.longest()) break;
-      const std::string_view joined(parts_[i].data(), bytes);
-      const bool letters = std::all_of(joined.begin(), joined.end(), is_ascii_letter);
-      if (!letters && exceptions_.find(joined) != nullptr) runs.push_back({i, j + 1});
+      const std::string_view joined(parts[i].data(), bytes);
+      if (exceptions_.find(joined) == nullptr) continue;
+      if (!std::all_of(joined.begin(), joined.end(), is_ascii_letter)) runs.push_back({i, j + 1});
     }
   }
   if (runs.empty()) return;
+  parts_.assign(parts.begin(), parts.end());
   std::stable_sort(runs.begin(), runs.end(), [](Run a, Run b) { return a.end - a.begin > b.end - b.begin; });
   std::vector<size_t> ends(parts_.size());  // of the run that begins at each word; 0: none does
   std::vector<bool> is_taken(parts_.size());
@@ -193,13 +228,13 @@ size_t WordSplitter::end_mark(std::string_view word) const {
     if ((previous_classes & kUpperLetter) == 0 || rest == static_cast<size_t>(previous.length)) return 0;
     return (classes_[before(word, rest - static_cast<size_t>(previous.length)).code] & kUpperLetter) != 0 ? 1 : 0;
   }
-  for (const std::string_view genitive : {"'s", "'S", "’s", "’S"})
-    if (word.ends_with(genitive)) return genitive.size();
+  if (last.code == 's' || last.code == 'S') {
+    if (previous.code == '\'' || previous.code == U'’') return length + static_cast<size_t>(previous.length);
+  }
   if (last.code == 0x2026 && previous.code == 0x2026) return 2 * length;  // two ellipses
   if ((classes & (kMark | kIcon)) != 0 || last.code == 0x2014 || last.code == 0x2013) return length;
-  const size_t number = word.find_last_of("0123456789");
-  if (number == std::string_view::npos || word.size() - number - 1 > kLongestUnit) return 0;
-  const std::string_view after = word.substr(number + 1);
+  const std::string_view after = behind_number(word);
+  if (after.size() == word.size() || after.empty()) return 0;
   if (after == "+") return 1;
   if (after.size() == length && (classes & kFront) != 0 && last.code != 0xA7 && last.code != '=') return length;
   return std::find(std::begin(kUnits), std::end(kUnits), after) != std::end(kUnits) ? after.size() : 0;
@@ -210,7 +245,6 @@ size_t WordSplitter::end_mark(std::string_view word) const {
 size_t WordSplitter::inner_mark(std::string_view word, size_t at) const {
   const Utf8Char c = decode_valid_utf8(word.data() + at);
   const size_t length = static_cast<size_t>(c.length);
-  if (c.code < 0x80 && (is_letter(classes_[c.code]) || is_ascii_digit(word[at]))) return 0;
   if ((classes_[c.code] & kIcon) != 0 || c.code == 0x2026) return length;
   if (c.code == '.') {
     const size_t dots = count_front(word.substr(at), '.');
@@ -264,6 +298,10 @@ size_t WordSplitter::inner_mark(std::string_view word, size_t at) const {
 void WordSplitter::split_inside(std::string_view word) {
   size_t begin = 0;
   for (size_t at = 0; at < word.size();) {
+    if (is_ascii_letter(word[at]) || is_ascii_digit(word[at])) {
+      ++at;
+      continue;
+    }
     const size_t mark = inner_mark(word, at);
     if (mark == 0 || at == 0) {
       at += mark > 0 ? mark : static_cast<size_t>(decode_valid_utf8(word.data() + at).length);

@@ -19,7 +19,14 @@ class WordSplitter {
   void split(std::string_view text, std::vector<std::string_view>& words);
 
  private:
-  void split_chunk(std::string_view chunk);  // without white space
+  struct Chunk {
+    std::string_view text;  // without white space
+    size_t letters;         // bytes at its front: letters, and other characters that no rule names
+    size_t space;           // bytes of the white space behind it
+  };
+  Chunk next_chunk(std::string_view text, size_t begin) const;
+  bool take_simple(const Chunk& chunk);
+  void split_chunk(std::string_view chunk);
   bool take_exception(std::string_view word);
   void join_exceptions(size_t first);  // `first`: index of the chunk's first word
   void split_inside(std::string_view word);
