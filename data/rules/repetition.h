@@ -32,44 +32,47 @@ class RepetitionMeter {
   void add_part(std::string_view part);
   const Duplicates& parts() const { return parts_; }
 
-  NgramRepetition ngrams(std::span<const std::string_view> words, std::span<const int32_t> chars);  // of each word
+  // The words of a text are given by their hashes and their lengths.
+  NgramRepetition ngrams(std::span<const uint64_t> hashes, std::span<const int32_t> chars);
 
  private:
-  // Numbers keys in the order of their first occurrence. Clearing it is free.
+  // Numbers keys in the order of their first occurrence.
   class Groups {
    public:
-    void clear(size_t expected);  // keys
+    void clear(size_t expected);  // keys; more are slower
     int32_t group_of(uint64_t key);
-    int32_t count() const { return count_; }
+    int32_t count() const { return static_cast<int32_t>(keys_.size()); }
 
    private:
     struct Slot {
-      uint64_t key = 0;
-      uint32_t epoch = 0;  // an older one: the slot is empty
-      int32_t group = 0;
+      uint32_t mark;  // bits of the key that reject nearly all others, so that a slot is half as large as with the key
+      int32_t group = kNone;
     };
-    size_t slot_of(uint64_t key) const;  // of the key, or an empty one
+    static constexpr int32_t kNone = -1;  // the slot is empty
+    static uint64_t scattered(uint64_t key) { return key * 0x9E3779B97F4A7C15ULL; }
+    Slot& slot_of(uint64_t key);  // of the key, or an empty one
+    void grow();
 
-    std::vector<Slot> slots_;  // open addressing in the first mask_ + 1, a power of two
-    size_t mask_ = 0;
-    uint32_t epoch_ = 0;
-    int32_t count_ = 0;
+    std::vector<Slot> slots_;     // open addressing; their number is a power of two
+    std::vector<uint64_t> keys_;  // of each group
   };
 
-  void begin_level();
-  void add_to_level(size_t at, uint64_t key);
-  void end_level(size_t grams);  // removes groups of one n-gram
+  struct Gram {
+    int32_t at;     // its first word
+    int32_t group;  // of equal n-grams, in the order of their first occurrence
+  };
+  void group_by_keys();  // sets the groups of grams_, and removes those that occur once
+  void lengthen();       // grams_ and keys_ of n words -> of n + 1
   int64_t top_chars(size_t n) const;
   int64_t duplicate_chars(size_t n);
   int64_t chars_of(size_t at, size_t n) const { return ends_[at + n] - ends_[at]; }  // without spaces
 
   Groups groups_;
   Duplicates parts_;
-  std::vector<int32_t> words_;    // each word's group
   std::vector<int64_t> ends_;     // characters before word i
-  std::vector<int32_t> level_;    // the group of the n-gram at each word; -1: it occurs once
+  std::vector<Gram> grams_;       // those that may repeat, in the order of the text
+  std::vector<uint64_t> keys_;    // of each gram; those of equal n-grams are equal
   std::vector<int32_t> counts_;   // of each group
-  std::vector<int32_t> firsts_;   // the first n-gram of each group
   std::vector<uint8_t> is_seen_;  // of each group
 };
 

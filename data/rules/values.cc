@@ -7,6 +7,7 @@
 #include "data/rules/terminal_marks.h"
 #include "data/rules/text_lines.h"
 #include "data/rules/web_address.h"
+#include "data/rules/word_hash.h"
 
 namespace tokamak {
 
@@ -186,7 +187,10 @@ void TextMeter::measure_repetition(Values& values) {
   put(Value::kDuplicateLines, Value::kDuplicateLineChars);
 
   words();  // which fills word_chars_ too
-  const NgramRepetition ngrams = repetition_.ngrams(words_, word_chars_);
+  const WordHasher hash(text_);
+  word_hashes_.clear();
+  for (const std::string_view word : words_) word_hashes_.push_back(hash(word));
+  const NgramRepetition ngrams = repetition_.ngrams(word_hashes_, word_chars_);
   const auto share = [&](Value first, size_t i, int64_t chars) {
     values[static_cast<Value>(static_cast<size_t>(first) + i)] = ratio(chars, chars_);
   };

@@ -100,6 +100,7 @@ class TextMeter {
   bool is_split_ = false;
   std::vector<std::string_view> words_;
   std::vector<int32_t> word_chars_;
+  std::vector<uint64_t> word_hashes_;
 };
 
 // Gopher's.

@@ -1,6 +1,8 @@
-// A hash of a word, without a call for words of at most 16 bytes, which most are.
+// Hashes of the words of a text, for counting equal ones.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -10,23 +12,34 @@
 
 namespace tokamak {
 
-inline uint64_t word_hash(std::string_view word) {
-  __extension__ using Product = unsigned __int128;
-  const auto load = [&]<class T>(T value, size_t at) {
-    std::memcpy(&value, word.data() + at, sizeof value);
-    return uint64_t{value};
-  };
-  const size_t size = word.size();
-  uint64_t front = 0, back = 0;
-  if (size > 16) return xxh3_64(std::as_bytes(std::span(word)));
-  if (size >= 8)
-    front = load(uint64_t{}, 0), back = load(uint64_t{}, size - 8);
-  else if (size >= 4)
-    front = load(uint32_t{}, 0), back = load(uint32_t{}, size - 4);
-  else if (size > 0)
-    front = load(uint8_t{}, 0), back = load(uint8_t{}, size / 2) << 8 | load(uint8_t{}, size - 1);
-  const Product product = Product{front ^ 0x9E3779B97F4A7C15ULL} * (back ^ 0xD6E8FEB86659FD93ULL ^ size << 56);
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-}
+// Lengths of words are hard to predict, so it does not branch on them: it reads 16 bytes of the text, and clears those
+// behind the word. Only longer words cost a call.
+class WordHasher {
+ public:
+  explicit WordHasher(std::string_view text) : end_(text.data() + text.size()) {}
+
+  uint64_t operator()(std::string_view word) const {  // which is in the text
+    __extension__ using Product = unsigned __int128;
+    const size_t size = word.size();
+    if (size > 16) return xxh3_64(std::as_bytes(std::span(word)));
+    std::array<uint64_t, 2> halves{};
+    if (end_ - word.data() >= 16)
+      std::memcpy(halves.data(), word.data(), 16);
+    else
+      std::memcpy(halves.data(), word.data(), size);
+    const size_t in_front = std::min<size_t>(size, 8);
+    const uint64_t front = halves[0] & kFirstBytes[in_front], back = halves[1] & kFirstBytes[size - in_front];
+    const Product product = Product{front ^ 0x9E3779B97F4A7C15ULL} * (back ^ 0xD6E8FEB86659FD93ULL ^ size << 56);
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  }
+
+ private:
+  static constexpr std::array<uint64_t, 9> kFirstBytes = [] {  // of a little-endian number
+    std::array<uint64_t, 9> masks{};
+    for (size_t i = 1; i < masks.size(); ++i) masks[i] = masks[i - 1] << 8 | 0xFF;
+    return masks;
+  }();
+  const char* end_;
+};
 
 }  // namespace tokamak
