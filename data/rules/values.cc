@@ -1,8 +1,10 @@
 #include "data/rules/values.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/utf8.h"
+#include "data/rules/bytes.h"
 #include "data/rules/c4_lines.h"
 #include "data/rules/terminal_marks.h"
 #include "data/rules/text_lines.h"
@@ -69,8 +71,7 @@ struct WordShape {
   bool has_letter = false, has_more_than_symbols = false;
 };
 
-WordShape shape_of(std::string_view word) {
-  const CharMap& classes = word_classes();
+WordShape shape_of(std::string_view word, const CharMap& classes) {
   WordShape shape;
   for (size_t at = 0; at < word.size() && !(shape.has_letter && shape.has_more_than_symbols);) {
     const Utf8Char c = decode_valid_utf8(word.data() + at);
@@ -81,21 +82,40 @@ WordShape shape_of(std::string_view word) {
   return shape;
 }
 
-// Kinds of characters of ASCII, for NeMo's shares.
-enum AsciiKind : uint8_t { kUsual = 1, kDigit = 2, kSpace = 4, kBracket = 8 };
-constexpr std::array<uint8_t, 128> ascii_kinds() {
-  std::array<uint8_t, 128> kinds{};
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    const bool digit = i >= '0' && i <= '9', letter = (i >= 'a' && i <= 'z') || (i >= 'A' && i <= 'Z');
-    const bool space = i == ' ' || (i >= 9 && i <= 13) || (i >= 0x1C && i <= 0x1F);
-    const bool mark = i == '\n' || i == '.' || i == ',' || i == '!' || i == '?';
-    const bool bracket = i == '(' || i == ')' || i == '[' || i == ']' || i == '{' || i == '}';
-    kinds[i] = static_cast<uint8_t>((digit || letter || mark ? kUsual : 0) | (digit ? kDigit : 0) |
-                                    (space ? kSpace : 0) | (bracket ? kBracket : 0));
-  }
-  return kinds;
+// The characters that NeMo's shares are of.
+struct CharCounts {
+  int64_t usual = 0, digits = 0, spaces = 0, brackets = 0;
+};
+
+CharCounts count_ascii(std::string_view text) {
+  std::array<int64_t, 256> of_byte{};
+  for (const char c : text) ++of_byte[static_cast<unsigned char>(c)];
+  const auto any_of = [&](std::string_view chars) {
+    int64_t count = 0;
+    for (const char c : chars) count += of_byte[static_cast<unsigned char>(c)];
+    return count;
+  };
+  const auto in_range = [&](size_t first, size_t last) {
+    return std::accumulate(of_byte.begin() + first, of_byte.begin() + last + 1, int64_t{0});
+  };
+  const int64_t digits = in_range('0', '9');
+  return {.usual = digits + in_range('a', 'z') + in_range('A', 'Z') + any_of("\n.,!?"),
+          .digits = digits,
+          .spaces = any_of(" ") + in_range(0x09, 0x0D) + in_range(0x1C, 0x1F),
+          .brackets = any_of("()[]{}")};
 }
-constexpr std::array<uint8_t, 128> kAsciiKinds = ascii_kinds();
+
+CharCounts count_kinds(std::string_view text) {
+  CharCounts counts = count_ascii(text);
+  const CharMap& classes = word_classes();
+  for (size_t at = 0; (at = find_non_ascii(text, at)) < text.size();) {
+    const Utf8Char c = decode_valid_utf8(text.data() + at);
+    counts.usual += is_letter(classes[c.code]) ? 1 : 0;
+    counts.spaces += (classes[c.code] & kSpaceChar) != 0 ? 1 : 0;
+    at += static_cast<size_t>(c.length);
+  }
+  return counts;
+}
 
 }  // namespace
 
@@ -111,7 +131,10 @@ std::optional<Value> value_of_name(std::string_view name) {
 
 TextMeter::TextMeter(WordRules rules, const std::vector<std::string>& stop_words)
     : splitter_(rules), stop_words_(stop_words) {
-  for (const std::string& word : stop_words) longest_stop_word_ = std::max(longest_stop_word_, word.size());
+  for (const std::string& word : stop_words) {
+    longest_stop_word_ = std::max(longest_stop_word_, word.size());
+    if (!word.empty()) begins_stop_word_.set(static_cast<unsigned char>(word[0]));
+  }
 }
 
 void TextMeter::begin(std::string_view text) {
@@ -125,7 +148,12 @@ const std::vector<std::string_view>& TextMeter::words() {
   is_split_ = true;
   splitter_.split(text_, words_);
   word_chars_.clear();
-  for (const std::string_view word : words_) word_chars_.push_back(static_cast<int32_t>(count_chars(word)));
+  FoundInRanges other_than_ascii([&](size_t at) { return find_non_ascii(text_, at); });
+  for (const std::string_view word : words_) {
+    const auto begin = static_cast<size_t>(word.data() - text_.data());
+    const bool ascii = !other_than_ascii.within(begin, begin + word.size());
+    word_chars_.push_back(static_cast<int32_t>(ascii ? std::ssize(word) : count_chars(word)));
+  }
   return words_;
 }
 
@@ -144,16 +172,16 @@ void TextMeter::measure(ValueGroup group, Values& values) {
 
 void TextMeter::measure_quality(Values& values) {
   int64_t with_letter = 0, counted = 0, chars = 0;
-  std::vector<bool> found(stop_words_.size());
+  missing_.assign(stop_words_.begin(), stop_words_.end());
+  const CharMap& classes = word_classes();
   words();
   for (size_t w = 0; w < words_.size(); ++w) {
     const std::string_view word = words_[w];
-    const WordShape shape = shape_of(word);
+    const WordShape shape = shape_of(word, classes);
     with_letter += shape.has_letter ? 1 : 0;
     if (shape.has_more_than_symbols) ++counted, chars += word_chars_[w];
-    if (word.size() > longest_stop_word_) continue;
-    for (size_t i = 0; i < found.size(); ++i)
-      if (word == stop_words_[i]) found[i] = true;
+    if (begins_stop_word_[static_cast<unsigned char>(word[0])] && word.size() <= longest_stop_word_)
+      std::erase(missing_, word);
   }
   int64_t lines = 0, bullets = 0, ellipses = 0;
   for_each_line(text_, [&](std::string_view line) {
@@ -165,12 +193,12 @@ void TextMeter::measure_quality(Values& values) {
   const int64_t all = std::ssize(words_);
   values[Value::kWords] = double(counted);
   values[Value::kWordLength] = ratio(chars, counted);
-  values[Value::kHashes] = ratio(std::count(text_.begin(), text_.end(), '#'), all);
+  values[Value::kHashes] = ratio(count_bytes(text_, [](char c) { return c == '#'; }), all);
   values[Value::kEllipses] = ratio(count_of(text_, "...") + count_of(text_, kEllipsis), all);
   values[Value::kBulletLines] = ratio(bullets, lines);
   values[Value::kEllipsisLines] = ratio(ellipses, lines);
   values[Value::kLetterWords] = ratio(with_letter, all);
-  values[Value::kStopWords] = double(std::count(found.begin(), found.end(), true));
+  values[Value::kStopWords] = double(stop_words_.size() - missing_.size());
 }
 
 void TextMeter::measure_repetition(Values& values) {
@@ -209,7 +237,7 @@ void TextMeter::measure_lines(Values& values) {
     brief += count_chars(line) <= kShortLine ? 1 : 0;
     repetition_.add_part(line);
   });
-  const int64_t line_ends = std::count(text_.begin(), text_.end(), '\n');
+  const int64_t line_ends = count_bytes(text_, [](char c) { return c == '\n'; });
   values[Value::kTerminalLines] = ratio(terminal, lines);
   values[Value::kShortLines] = ratio(brief, lines);
   values[Value::kRepeatedLineChars] = ratio(repetition_.parts().chars, chars_ - line_ends);
@@ -217,27 +245,14 @@ void TextMeter::measure_lines(Values& values) {
 }
 
 void TextMeter::measure_chars(Values& values) {
-  const CharMap& classes = word_classes();
-  int64_t usual = 0, digits = 0, spaces = 0, brackets = 0;
-  const auto add = [&](unsigned kinds) {
-    usual += kinds & kUsual;
-    digits += kinds >> 1 & 1;
-    spaces += kinds >> 2 & 1;
-    brackets += kinds >> 3 & 1;
-  };
-  for (size_t at = 0; at < text_.size();) {
-    const Utf8Char c = decode_valid_utf8(text_.data() + at);
-    const unsigned kinds = classes[c.code];
-    if (c.code < 0x80)
-      add(kAsciiKinds[c.code]);
-    else
-      add((is_letter(kinds) ? unsigned{kUsual} : 0U) | ((kinds & kSpaceChar) != 0 ? unsigned{kSpace} : 0U));
-    at += static_cast<size_t>(c.length);
-  }
+  const CharCounts counts = count_kinds(text_);
   int64_t address_chars = 0, longest = 0;
   words();
+  FoundInRanges dots([&](size_t at) { return std::min(text_.find('.', at), text_.size()); });
   for (size_t w = 0; w < words_.size(); ++w) {
     longest = std::max<int64_t>(longest, word_chars_[w]);
+    const auto begin = static_cast<size_t>(words_[w].data() - text_.data());
+    if (!dots.within(begin, begin + words_[w].size())) continue;
     if (word_chars_[w] > 3 && is_web_address(words_[w])) address_chars += word_chars_[w];
   }
   int64_t lines = 0, unended = 0;
@@ -247,16 +262,17 @@ void TextMeter::measure_chars(Values& values) {
     ++lines;
     unended += is_terminal_mark(last_char(kept)) || kept.ends_with('"') ? 0 : 1;
   });
+  const bool has_policies = has_policy_phrase(text_);  // few texts have, so their paragraphs are only counted
   int64_t paragraphs = 0, policies = 0;
   for_each_part(text_, 2, [&](std::string_view paragraph) {
     ++paragraphs;
-    policies += has_policy_phrase(paragraph) ? 1 : 0;
+    policies += has_policies && has_policy_phrase(paragraph) ? 1 : 0;
   });
   values[Value::kPolicyParagraphs] = contains_word(text_, "lorem ipsum") ? 1 : ratio(policies, paragraphs);
-  values[Value::kOtherChars] = ratio(chars_ - usual, chars_);
-  values[Value::kDigits] = ratio(digits, chars_);
-  values[Value::kWhiteSpace] = ratio(spaces, chars_);
-  values[Value::kBrackets] = ratio(brackets, chars_);
+  values[Value::kOtherChars] = ratio(chars_ - counts.usual, chars_);
+  values[Value::kDigits] = ratio(counts.digits, chars_);
+  values[Value::kWhiteSpace] = ratio(counts.spaces, chars_);
+  values[Value::kBrackets] = ratio(counts.brackets, chars_);
   values[Value::kAddressChars] = ratio(address_chars, chars_);
   values[Value::kUnendedLines] = ratio(unended, lines);
   values[Value::kLongestWord] = double(longest);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -51,7 +52,7 @@ enum class Value : uint8_t {
   kBrackets,
   kAddressChars,      // of words that are web addresses
   kUnendedLines,      // share of lines without a mark at their end
-  kPolicyParagraphs,  // share of paragraphs with a phrase of kPolicyPhrases; 1: the text has "lorem ipsum"
+  kPolicyParagraphs,  // share of paragraphs with a phrase like "privacy policy"; 1: the text has "lorem ipsum"
   kLongestWord,       // characters
   kCount
 };
@@ -93,7 +94,9 @@ class TextMeter {
 
   WordSplitter splitter_;
   std::vector<std::string> stop_words_;
-  size_t longest_stop_word_ = 0;  // bytes
+  size_t longest_stop_word_ = 0;           // bytes
+  std::bitset<256> begins_stop_word_;      // by byte
+  std::vector<std::string_view> missing_;  // stop words that the text has not had yet
   RepetitionMeter repetition_;
   std::string_view text_;
   int64_t chars_ = 0;  // of text_

@@ -40,6 +40,13 @@ TEST_CASE("marks at the ends of a word, units and contractions are words") {
   CHECK(words_of("don't cannot", WordRules::kAny) == Words{"don't", "cannot"});
 }
 
+TEST_CASE("letters before one mark are two words, unless they are an exception") {
+  CHECK(words_of("word, schön. слово! über: ok_ (in) WORLD.") ==
+        Words{"word", ",", "schön", ".", "слово", "!", "über", ":", "ok", "_", "(", "in", ")", "WORLD", "."});
+  CHECK(words_of("Mr. A. word$ cannot, dont. it’s") ==
+        Words{"Mr.", "A.", "word$", "can", "not", ",", "do", "nt", ".", "it", "’s"});
+}
+
 TEST_CASE("addresses and abbreviations stay whole, and compounds do not") {
   CHECK(words_of("https://a.example.com/b?c=d, me@example.org.") ==
         Words{"https://a.example.com/b?c=d", ",", "me@example.org", "."});
