@@ -40,7 +40,7 @@ class Workspace {
   bool is_last(size_t step) const { return step + 1 == steps_.size(); }
   const StageMaker& maker() const { return maker_; }
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // nullptr: documents are written
-  // Where a tokenizer is trained, before the last step; "": none is. It is then opened.
+  // The path of a tokenizer that is trained before the last step, and then opened; "": none is.
   const std::string& trained_tokenizer() const { return trained_tokenizer_; }
   void open_tokenizer(const std::string& path);
   const std::string& identity() const { return identity_; }  // of the whole run

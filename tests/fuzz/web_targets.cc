@@ -17,7 +17,7 @@ namespace tokamak::fuzz {
 
 namespace {
 
-// Of any record at most `kMost` bytes are kept, and every byte of the file is read once.
+// At most `kMost` bytes of any record are kept, and every byte of the file is read once.
 Verdict warc(std::string_view bytes) {
   constexpr int64_t kMost = 100;
   return judge(Kind::kData, [&] {
