@@ -40,26 +40,49 @@ class MinHashKeys final : public NearKeys {
 
 class SimHashKeys final : public NearKeys {
  public:
-  explicit SimHashKeys(const SimHashOptions& options) : options_(options), orders_(bit_orders(options)) {}
-  int64_t bands() const override { return std::ssize(orders_.orders); }
-  BandRule rule() const override { return {.prefix_bits = orders_.prefix_bits, .distance = options_.distance}; }
+  explicit SimHashKeys(const SimHashOptions& options) : options_(options) {
+    BitOrders orders = bit_orders(options);
+    prefix_bits_ = orders.prefix_bits;
+    for (const std::vector<uint8_t>& order : orders.orders) swaps_.push_back(swaps_of(order));
+  }
+  int64_t bands() const override { return std::ssize(swaps_); }
+  BandRule rule() const override { return {.prefix_bits = prefix_bits_, .distance = options_.distance}; }
   void keys(std::string_view text, std::vector<BandKey>& keys) override {
     keys.clear();
     const Fingerprint print = simhash(text, options_.bits == 128 ? FingerprintBits::k128 : FingerprintBits::k64);
     if (print == Fingerprint{}) return;
-    for (const std::vector<uint8_t>& order : orders_.orders) {
-      BandKey key{};
-      for (size_t i = 0; i < order.size(); ++i) {
-        const uint64_t bit = print[order[i] / 64] >> (order[i] % 64) & 1;
-        key[i / 64] |= bit << (63 - i % 64);
+    for (const std::vector<Swap>& swaps : swaps_) {
+      BandKey key = print;
+      for (const Swap& swap : swaps) {
+        const uint64_t differs = (key[swap.word] >> swap.shift ^ key[swap.to_word] >> swap.to_shift) & 1;
+        key[swap.word] ^= differs << swap.shift;
+        key[swap.to_word] ^= differs << swap.to_shift;
       }
       keys.push_back(key);
     }
   }
 
  private:
+  struct Swap {
+    uint8_t word, shift, to_word, to_shift;  // of two bits, counted from the key's first
+  };
+  static uint8_t shift_of(size_t bit) { return static_cast<uint8_t>(63 - bit % 64); }
+
+  // A prefix of 16 bits takes 16 swaps. The order of the other bits does not matter. The bits of the prefix ascend, so
+  // that a swap moves none that is still to come.
+  std::vector<Swap> swaps_of(const std::vector<uint8_t>& order) const {
+    std::vector<Swap> swaps;
+    for (size_t to = 0; to < static_cast<size_t>(prefix_bits_); ++to) {
+      const size_t bit = order[to];
+      if (bit != to)
+        swaps.push_back({static_cast<uint8_t>(bit / 64), shift_of(bit), static_cast<uint8_t>(to / 64), shift_of(to)});
+    }
+    return swaps;
+  }
+
   SimHashOptions options_;
-  BitOrders orders_;
+  int64_t prefix_bits_ = 0;
+  std::vector<std::vector<Swap>> swaps_;  // by table
 };
 
 // The order with these bits first.

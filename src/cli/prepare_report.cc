@@ -90,10 +90,10 @@ Table drops_of(const PrepareCounts& counts) {
   return table;
 }
 
-Table tallies_of(const std::string& name, const std::map<std::string, Tally>& tallies) {
+Table tallies_of(const std::string& name, const std::string& of, const std::map<std::string, Tally>& tallies) {
   Tally all;
   for (const auto& [key, tally] : tallies) all += tally;
-  Table table = {{name, "documents", "", "bytes", ""}, {}};
+  Table table = {{name, of, "", "bytes", ""}, {}};
   for (const auto& [key, tally] : tallies) table.rows.push_back(cells(key.empty() ? "unknown" : key, tally, all));
   return table;
 }
@@ -139,8 +139,9 @@ std::vector<Section> sections_of(const PrepareReport& report) {
     if (!table.rows.empty()) sections.push_back({title, std::move(table)});
   };
   add("Dropped documents", drops_of(report.counts));
-  add("Removed from documents", tallies_of("removed by", report.counts.removals()));
-  add("Languages", tallies_of("language", report.counts.languages()));
+  add("Removed from documents", tallies_of("removed by", "times", report.counts.removals()));
+  const auto& languages = report.counts.languages();
+  if (languages.size() > 1 || !languages.contains("")) add("Languages", tallies_of("language", "documents", languages));
   add("Values: the least of the bucket at each share of the documents", values_of(report.counts));
   add("Output", outputs_of(report));
   return sections;

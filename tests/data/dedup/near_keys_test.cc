@@ -60,6 +60,29 @@ TEST_CASE("MinHash finds copies as often as 1 - (1 - s^rows)^bands") {
   }
 }
 
+TEST_CASE("the keys of a fingerprint keep its distances, and begin with the bits of each order") {
+  for (const SimHashOptions& options : {SimHashOptions{}, SimHashOptions{.bits = 128, .distance = 18}}) {
+    const std::unique_ptr<NearKeys> near = make_near_keys(options);
+    const BitOrders orders = bit_orders(options);
+    const FingerprintBits bits = options.bits == 128 ? FingerprintBits::k128 : FingerprintBits::k64;
+    for (uint64_t i = 0; i < 50; ++i) {
+      const std::string a = varied(i, 100, 0, 1), b = varied(i, 100, 0.02, 100 + i);
+      const Fingerprint one = simhash(a, bits), two = simhash(b, bits);
+      std::vector<BandKey> keys, others;
+      near->keys(a, keys);
+      near->keys(b, others);
+      REQUIRE(keys.size() == orders.orders.size());
+      for (size_t table = 0; table < keys.size(); ++table) {
+        CHECK(hamming_distance(keys[table], others[table]) == hamming_distance(one, two));
+        for (size_t at = 0; at < static_cast<size_t>(orders.prefix_bits); ++at) {
+          const size_t bit = orders.orders[table][at];
+          CHECK((keys[table][at / 64] >> (63 - at % 64) & 1) == (one[bit / 64] >> (63 - bit % 64) & 1));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("64 bits in 20 tables find every pair within 3 bits") {
   const BitOrders orders = bit_orders({.bits = 64, .distance = 3, .tables = 20});
   CHECK(orders.orders.size() == 20);
