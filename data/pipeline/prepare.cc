@@ -11,10 +11,9 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "data/pipeline/copies.h"
-#include "data/pipeline/document_line.h"
+#include "data/pipeline/part_writer.h"
 #include "data/pipeline/shuffle.h"
 #include "data/pipeline/workspace.h"
-#include "formats/zstd_writer.h"
 #include "tokenizer/train.h"
 
 namespace tokamak {
@@ -22,66 +21,6 @@ namespace tokamak {
 namespace {
 
 constexpr const char* kReport = "/report.json";
-constexpr const char* kSets[] = {"train", "validation"};
-
-// Takes the documents of a part after a step: for the next step, or for shards.
-class PartWriter {
- public:
-  PartWriter(const Workspace& work, size_t step, size_t part, int64_t memory, const std::string& staging)
-      : work_(work), part_(part), staging_(staging) {
-    const PrepareOptions& options = work.options();
-    if (work.steps()[step].copies != nullptr) keys_.emplace(*work.steps()[step].copies);
-    if (options.keep_dropped) dropped_.emplace(staging + part_files::kDropped, Kind::kData);
-    if (!work.is_last(step) || work.tokenizer() == nullptr) {
-      kept_.emplace(staging + part_files::kKept, Kind::kData);
-      return;
-    }
-    encoder_ = work.tokenizer()->make_encoder();
-    for (const char* set : kSets)
-      runs_.emplace_back(str(staging, "/", set), token_type_for(work.tokenizer()->vocab_size()), memory / 2);
-  }
-
-  void keep(const Document& document, PrepareCounts& counts) {
-    if (keys_) keys_->add(document);
-    if (kept_) write(document, *kept_);
-    if (!encoder_) return;
-    ids_.clear();
-    encoder_->encode(document.text, ids_);
-    ids_.push_back(work_.tokenizer()->eos_id());
-    const uint64_t key = shuffle_key(work_.options().seed, part_, number_++);
-    const bool is_validation = is_held_out(key, work_.options().tokens.validation);
-    runs_[is_validation ? 1 : 0].add(key, ids_, std::ssize(document.text));
-    counts.tokens(std::ssize(ids_));
-  }
-  void drop(const Document& document) {
-    if (dropped_) write(document, *dropped_);
-  }
-  void finish(const PrepareCounts& counts) {
-    if (kept_) kept_->finish();
-    if (dropped_) dropped_->finish();
-    if (keys_) keys_->write(staging_ + part_files::kKeys);
-    for (RunWriter& run : runs_) run.finish();
-    write_text_atomically(staging_ + part_files::kCounts, counts.json(), Kind::kData);
-  }
-
- private:
-  void write(const Document& document, ZstdWriter& file) {
-    line_.clear();
-    append_document_line(document, line_);
-    file.write(line_ += '\n');
-  }
-
-  const Workspace& work_;
-  size_t part_;
-  std::string staging_;
-  std::optional<CopyKeys> keys_;
-  std::optional<ZstdWriter> kept_, dropped_;
-  std::unique_ptr<Encoder> encoder_;
-  std::vector<RunWriter> runs_;  // by kSets
-  int64_t number_ = 0;           // of the next document, among those that are left of the part
-  std::vector<int32_t> ids_;
-  std::string line_;
-};
 
 // Another name for a file, or a copy of it on another file system.
 void link_or_copy(const std::string& from, const std::string& to) {
@@ -315,8 +254,10 @@ Manifest Preparation::collect(const char* set, const std::string& directory) con
 void Preparation::write_output(const std::string& staging) const {
   PrepareReport report;
   report.identity = work_.identity();
+  report.tool = context_.tool;
+  report.models = work_.maker().read_files();
   report.files = std::ssize(work_.files());
-  for (const CorpusFile& file : work_.files()) report.bytes += file.bytes;
+  for (const CorpusFile& file : work_.files()) report.bytes += file.bytes, report.inputs[file.path] = file.bytes;
   const auto each_part = [&](const auto& take) {
     for (size_t step = 0; step < work_.steps().size(); ++step)
       for (size_t part = 0; part < work_.parts().size(); ++part) take(step, part);
@@ -366,6 +307,8 @@ PrepareReport read_report(const std::string& output) {
   const nlohmann::json json = read_report_json(output);
   report.identity = json.value("identity", "");
   report.files = json.value("files", int64_t{0}), report.bytes = json.value("bytes", int64_t{0});
+  report.tool = json.value("tool", ""), report.inputs = json.value("inputs", report.inputs);
+  report.models = json.value("models", report.models);
   report.counts = PrepareCounts::parse(json.at("counts").dump(), output + kReport);
   if (exists(output + "/train")) report.train = read_manifest(output + "/train");
   if (exists(output + "/validation")) report.validation = read_manifest(output + "/validation");
@@ -375,8 +318,13 @@ PrepareReport read_report(const std::string& output) {
 }  // namespace
 
 std::string PrepareReport::json() const {
-  const nlohmann::json out = {
-      {"identity", identity}, {"files", files}, {"bytes", bytes}, {"counts", nlohmann::json::parse(counts.json())}};
+  const nlohmann::json out = {{"identity", identity},
+                              {"tool", tool},
+                              {"files", files},
+                              {"bytes", bytes},
+                              {"inputs", inputs},
+                              {"models", models},
+                              {"counts", nlohmann::json::parse(counts.json())}};
   return out.dump(1) + "\n";
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -26,8 +27,11 @@ struct PrepareProgress {
 };
 
 struct PrepareReport {
-  std::string identity;          // hash of inputs and config
-  int64_t files = 0, bytes = 0;  // of the inputs
+  std::string identity;                       // hash of inputs and config
+  std::string tool;                           // that made it
+  int64_t files = 0, bytes = 0;               // of the inputs
+  std::map<std::string, int64_t> inputs;      // bytes of each file
+  std::map<std::string, std::string> models;  // files that stages read, with a hash of each
   PrepareCounts counts;
   std::optional<Manifest> train, validation;  // none if documents were written
 

@@ -305,6 +305,7 @@ StageMaker::StageMaker(const PrepareOptions& options) : options_(options), share
     const auto load = [&](const std::string& path) {
       auto model = std::make_unique<TextClassifier>(path);
       files += model->hash() + "\n";
+      read_files_[path] = model->hash();
       return model;
     };
     const PrepareStage& stage = options.stages[i];
@@ -320,6 +321,7 @@ StageMaker::StageMaker(const PrepareOptions& options) : options_(options), share
     } else if (const auto* decontaminate = std::get_if<DecontaminateStage>(&stage)) {
       shared.ngrams = evaluation_ngrams(*decontaminate);
       files += hash_of(shared.ngrams);
+      for (const std::string& path : decontaminate->against) read_files_[path] = "n-grams of all: " + files;
     }
     identities_.push_back(
         str(name_of(stage), "\n", std::visit([](const auto& kind) { return option_text(kind); }, stage), files));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -31,6 +32,9 @@ class StageMaker {
   std::unique_ptr<Stage> make(size_t stage) const;
   std::unique_ptr<Stage> make_extraction() const;  // it comes before all
 
+  // Models and lists of the stages, with a hash of each.
+  const std::map<std::string, std::string>& read_files() const { return read_files_; }
+
   // Text that changes with everything that decides the stage's results.
   const std::string& identity(size_t stage) const { return identities_[stage]; }
 
@@ -43,6 +47,7 @@ class StageMaker {
   const PrepareOptions& options_;
   std::vector<Shared> shared_;  // by stage
   std::vector<std::string> identities_;
+  std::map<std::string, std::string> read_files_;
 };
 
 }  // namespace tokamak

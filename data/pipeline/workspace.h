@@ -28,6 +28,9 @@ inline constexpr const char* kCounts = "/counts.json";
 inline constexpr const char* kKeys = "/keys";  // for the search that follows
 }  // namespace part_files
 
+// The data sets of a run.
+inline constexpr const char* kSets[] = {"train", "validation"};
+
 class Workspace {
  public:
   // Finds the inputs and reads models and tokenizer. `tool`: the program's version, which is part of the identity.

@@ -54,10 +54,21 @@ def minhash_theory(changed, ngrams, bands=14, rows=8):
     return 1 - (1 - jaccard_of(changed, ngrams)**rows)**bands
 
 
+def bit_differs(changed, ngrams):
+    """The probability that a bit, the sign of a sum of random signs, differs: about angle / pi, less for few changes"""
+    common = ngrams - changed
+    total = 0
+    for ups in range(common + 1):
+        above = sum(math.comb(changed, own) for own in range(changed + 1)
+                    if 2 * ups - common + 2 * own - changed > 0) / 2**changed
+        total += math.comb(common, ups) / 2**common * 2 * above * (1 - above)
+    return total
+
+
 def simhash_theory(changed, ngrams, bits, distance, tables):
-    """Bits differ independently, each with the probability of angle / pi. 64 bits: every pair within the distance is
-    found. 128 bits: a table finds a pair if none of its 16 drawn bits differs."""
-    differs = math.acos(1 - changed / ngrams) / math.pi
+    """Bits differ independently. 64 bits: every pair within the distance is found. 128 bits: a table finds a pair if
+    none of its 16 drawn bits differs."""
+    differs = bit_differs(changed, ngrams)
     found = 0
     for d in range(distance + 1):
         by_a_table = 1 if bits == 64 else math.comb(bits - d, 16) / math.comb(bits, 16)

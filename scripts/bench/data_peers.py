@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Data preparation beside the public pipelines, on one core, in turn in the same minutes: trafilatura and resiliparse
-extract pages, datatrove applies Gopher's, FineWeb's and C4's rules and hashes MinHash signatures, Python reads lines.
+"""Data preparation and the public pipelines, on one core, in turn in the same minutes. trafilatura and resiliparse
+extract pages. datatrove applies Gopher's and FineWeb's rules and hashes MinHash signatures. Python reads lines.
 
 usage: scripts/bench/data_peers.py PAGES.warc.gz [--pages 300] [--rounds 3]
 
 Run it by a Python that has datatrove, trafilatura, resiliparse and fastwarc (scripts/dev/install_python.sh text).
-TOKAMAK names the program (build/tokamak), which measures the same pages by `tokamak bench data`. The peers get the texts
-that our extractor finds. Prints the best round of each, and our rate over theirs.
+TOKAMAK names the program (build/tokamak), which measures the same pages by `tokamak bench data`. The peers get the
+texts that our extractor finds. Prints the best round of each, and our rate over theirs.
 """
 import argparse
 import gzip

@@ -73,6 +73,8 @@ TEST_CASE("every document is written or dropped with a reason") {
   const Work work;
   const PrepareReport report = run(work.options());
   CHECK(sum_of(report.counts.read()).documents == 60);
+  CHECK(report.inputs.at(work.dir.file("c.jsonl")) == report.bytes);
+  CHECK(report.tool == "test");
   int64_t dropped = 0;
   for (const auto& [reason, tallies] : report.counts.drops()) dropped += sum_of(tallies).documents;
   CHECK(dropped + sum_of(report.counts.written()).documents == 60);
