@@ -14,7 +14,7 @@ namespace tokamak {
 
 namespace {
 
-void drop(Document& document, const char* reason) {
+void refuse(Document& document, const char* reason) {
   document.dropped = true;
   document.reason = reason;
 }
@@ -34,9 +34,9 @@ class LinesReader final : public CorpusReader {
     document = {};
     std::string problem;
     if (std::ssize(line_) > most_)
-      drop(document, "input.too_long");
+      refuse(document, "input.too_long");
     else if (!parser_.read(line_, document, problem))
-      drop(document, "input.no_json");
+      refuse(document, "input.no_json");
     if (document.id.empty()) document.id = str(lines_.path(), ":", begin_ + lines_.line_offset());
     document.text_bytes = document.dropped ? std::ssize(line_) : std::ssize(document.text);
     return true;
@@ -103,7 +103,7 @@ class ArchiveReader final : public CorpusReader {
     document.metadata += '}';
     document.text_bytes = record_.bytes;
     if (record_.bytes > most_)
-      drop(document, "input.too_long");
+      refuse(document, "input.too_long");
     else if (record_.type == "conversion")
       document.text = valid_utf8(record_.block);
     else
@@ -122,14 +122,14 @@ class ArchiveReader final : public CorpusReader {
 
   void take_response(Document& document) const {
     const std::optional<HttpResponse> response = parse_http(record_.block);
-    if (!response) return drop(document, "input.no_http");
-    if (response->status != 200) return drop(document, "input.http_status");
+    if (!response) return refuse(document, "input.no_http");
+    if (response->status != 200) return refuse(document, "input.http_status");
     // The crawler has looked into the body, so that its type counts more than the one that the server sent.
     if (!is_html(record_.payload_type.empty() ? response->content_type : record_.payload_type))
-      return drop(document, "input.no_html");
+      return refuse(document, "input.no_html");
     const std::optional<std::string> body = decoded_body(*response, most_ + 1);
-    if (!body) return drop(document, "input.no_body");
-    if (std::ssize(*body) > most_) return drop(document, "input.too_long");
+    if (!body) return refuse(document, "input.no_body");
+    if (std::ssize(*body) > most_) return refuse(document, "input.too_long");
     document.text = page_to_utf8(*body, response->charset);
     document.is_page = true;
   }

@@ -10,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr size_t kExamples = 3, kMostExampleBytes = 300;
 constexpr int kBucketsPerOctave = 4;
@@ -29,10 +29,10 @@ void add_all(Map& to, const Map& from) {
 }  // namespace
 
 // In this namespace, where nlohmann-json finds them.
-void to_json(json& out, const Tally& tally) { out = {tally.documents, tally.bytes}; }
-void from_json(const json& in, Tally& tally) { in.at(0).get_to(tally.documents), in.at(1).get_to(tally.bytes); }
-void to_json(json& out, const DropExample& example) { out = {{"id", example.id}, {"text", example.text}}; }
-void from_json(const json& in, DropExample& example) {
+void to_json(Json& out, const Tally& tally) { out = {tally.documents, tally.bytes}; }
+void from_json(const Json& in, Tally& tally) { in.at(0).get_to(tally.documents), in.at(1).get_to(tally.bytes); }
+void to_json(Json& out, const DropExample& example) { out = {{"id", example.id}, {"text", example.text}}; }
+void from_json(const Json& in, DropExample& example) {
   in.at("id").get_to(example.id), in.at("text").get_to(example.text);
 }
 
@@ -86,19 +86,19 @@ void PrepareCounts::operator+=(const PrepareCounts& other) {
 }
 
 std::string PrepareCounts::json() const {
-  nlohmann::json values = nlohmann::json::object();
+  Json values = nlohmann::json::object();
   for (const auto& [name, histogram] : values_)
     for (const auto& [bucket, count] : histogram.buckets_) values[name].push_back({bucket, count});
-  const nlohmann::json out = {{"read", read_},           {"written", written_}, {"dropped", dropped_},
-                              {"removed", removed_},     {"values", values},    {"examples", examples_},
-                              {"languages", languages_}, {"damaged", damaged_}, {"tokens", tokens_}};
+  const Json out = {{"read", read_},           {"written", written_}, {"dropped", dropped_},
+                    {"removed", removed_},     {"values", values},    {"examples", examples_},
+                    {"languages", languages_}, {"damaged", damaged_}, {"tokens", tokens_}};
   return out.dump(1) + "\n";
 }
 
 PrepareCounts PrepareCounts::parse(std::string_view text, const std::string& where) {
   PrepareCounts counts;
   try {
-    const auto in = nlohmann::json::parse(text);
+    const auto in = Json::parse(text);
     in.at("read").get_to(counts.read_), in.at("written").get_to(counts.written_);
     in.at("dropped").get_to(counts.dropped_), in.at("removed").get_to(counts.removed_);
     in.at("languages").get_to(counts.languages_), in.at("examples").get_to(counts.examples_);

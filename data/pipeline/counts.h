@@ -65,7 +65,7 @@ class PrepareCounts {
   int64_t tokens() const { return tokens_; }
 
   std::string json() const;
-  static PrepareCounts parse(std::string_view json, const std::string& where);  // Error(kData), naming `where`
+  static PrepareCounts parse(std::string_view text, const std::string& where);  // Error(kData), naming `where`
 
  private:
   void see_values(const Document& document);

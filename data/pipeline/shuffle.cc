@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'K', 'T', 'O', 'K', 'E', 'N', 'S'};
 
-struct Header {
+struct RunHeader {
   std::array<char, 8> magic = kMagic;
   uint64_t documents = 0, tokens = 0;
   uint32_t token_bytes = 0, reserved = 0;
 };
 constexpr int64_t kHeaderBytes = 32;
-static_assert(sizeof(Header) == kHeaderBytes);
+static_assert(sizeof(RunHeader) == kHeaderBytes);
 
 // The offsets of the arrays of a run.
 struct RunLayout {
@@ -65,9 +65,9 @@ void RunWriter::flush() {
   std::sort(entries_.begin(), entries_.end(),
             [](const Entry& a, const Entry& b) { return std::tie(a.key, a.begin) < std::tie(b.key, b.begin); });
   OutputFile file(str(prefix_, "-", part_name(runs_++), ".run"), Kind::kData);
-  const Header header = {
+  const RunHeader header = {
       .documents = entries_.size(), .tokens = ids_.size(), .token_bytes = static_cast<uint32_t>(token_bytes(type_))};
-  write_array<Header>(std::span(&header, 1), file);
+  write_array<RunHeader>(std::span(&header, 1), file);
   std::vector<uint64_t> words;
   for (const Entry& entry : entries_) words.push_back(entry.key);
   write_array<uint64_t>(words, file);
@@ -94,7 +94,7 @@ void RunWriter::flush() {
 
 RunFile::RunFile(const std::string& path) : path_(path) {
   const InputFile file(path, Kind::kData);
-  Header header;
+  RunHeader header;
   if (file.size() >= kHeaderBytes) file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
   documents_ = static_cast<int64_t>(header.documents), tokens_ = static_cast<int64_t>(header.tokens);
   token_bytes_ = header.token_bytes;

@@ -81,12 +81,12 @@ void Workspace::name_folders() {
 
 const std::string& Workspace::source_of(size_t part) const { return options_.inputs[files_[parts_[part].file].source]; }
 
-std::unique_ptr<CorpusReader> Workspace::open(size_t step, size_t number) const {
+std::unique_ptr<CorpusReader> Workspace::open(size_t step, size_t part) const {
   if (step == 0) {
-    const CorpusPart& its = parts_[number];
+    const CorpusPart& its = parts_[part];
     return open_corpus_part(files_[its.file], its.bytes, {options_.text_key, options_.document_bytes});
   }
-  return open_corpus_part({.path = part(step - 1, number) + part_files::kKept}, {}, {.document_bytes = kAnyLength});
+  return open_corpus_part({.path = this->part(step - 1, part) + part_files::kKept}, {}, {.document_bytes = kAnyLength});
 }
 
 std::string Workspace::part(size_t step, size_t part) const { return str(documents(step), "/", part_name(part)); }
