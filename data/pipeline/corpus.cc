@@ -90,12 +90,12 @@ class CorpusFinder {
   std::string first_skipped_;
 };
 
-// The first place from `from` on where a part may begin, or the file's end. find(bytes) returns the offset of the first
-// such place in these bytes, which begin one byte before `from`. Places need `look` bytes to be recognized.
+// The first place that is found from `from` on where a part may begin, or the file's end. find(bytes) returns the offset
+// of such a place in these bytes. Places need `look` bytes to be recognized.
 template <class Find>
 int64_t first_border(const InputFile& file, int64_t from, size_t look, const Find& find) {
   std::string block;
-  for (int64_t at = from - 1; at < file.size();) {
+  for (int64_t at = from; at < file.size();) {
     block.resize(static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(kBlock + look), file.size() - at)));
     file.read_at(at, std::as_writable_bytes(std::span(block.data(), block.size())));
     if (const size_t found = find(block); found < kBlock && found < block.size())
@@ -113,7 +113,7 @@ size_t line_begin(std::string_view bytes) {
 // A gzip member whose text begins as a record does. Bytes within a member that look like it are decompressed, and fail.
 size_t record_begin(std::string_view bytes) {
   constexpr std::string_view kGzip = "\x1f\x8b\x08", kRecord = "WARC/1.";
-  for (size_t at = bytes.find(kGzip, 1); at != std::string_view::npos; at = bytes.find(kGzip, at + 1)) {
+  for (size_t at = bytes.find(kGzip); at != std::string_view::npos; at = bytes.find(kGzip, at + 1)) {
     const std::optional<std::string> text = inflated(bytes.substr(at), std::ssize(kRecord));
     if (text && *text == kRecord) return at;
   }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/strings.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -68,10 +69,12 @@ TEST_CASE("one label is no choice") {
 TEST_CASE("texts sorted by their label are learnt as well") {
   const TempDir dir;
   std::vector<LabelledText> sorted;
-  for (const char* label : {"en", "de", "ru"})
-    for (const LabelledText& text : examples())
-      if (text.label == label) sorted.push_back(text);
-  train_classifier(sorted, kSmall, dir.file("a.bin"));
+  for (int label = 0; label < 20; ++label)  // each has a word of its own among those of all
+    for (int i = 0; i < 200; ++i)
+      sorted.push_back({str("l", label), str("a", i % 3, " b", i % 7, " w", label, " c", i % 5, " d", i % 11)});
+  train_classifier(sorted, {.dimension = 8, .epochs = 3, .letters_from = 0, .letters_to = 0}, dir.file("a.bin"));
   const TextClassifier classifier(dir.file("a.bin"));
-  for (const LabelledText& text : sorted) CHECK(classifier.best(text.text).name == text.label);
+  int right = 0;
+  for (const LabelledText& text : sorted) right += classifier.best(text.text).name == text.label ? 1 : 0;
+  CHECK(right > std::ssize(sorted) * 9 / 10);  // 358 of 4,000 if they are taken in their order
 }

@@ -131,15 +131,17 @@ TEST_CASE("another last stage takes what the stages before it have made") {
   PrepareOptions other = work.options("other");
   other.work = work.options().output + ".work";
   other.stages.back() = C4Stage{};
-  int64_t found = 0, all = 0;
+  int64_t found = 0, all = 0, found_last = 0;
   PrepareContext context{.tool = "test"};
   context.progress = [&](const PrepareProgress& progress) {
+    if (progress.step == "documents, step 2 of 2") found_last = progress.tasks.found;
     if (progress.step != "documents, step 1 of 2") return;
     found = progress.tasks.found, all = progress.tasks.all;
   };
   run(other, context);
   CHECK(all > 3);
   CHECK(found == all);
+  CHECK(found_last == 0);
 }
 
 TEST_CASE("a tokenizer is trained on the documents, and makes the same shards again") {
