@@ -90,8 +90,8 @@ class CorpusFinder {
   std::string first_skipped_;
 };
 
-// The first place that is found from `from` on where a part may begin, or the file's end. find(bytes) returns the offset
-// of such a place in these bytes. Places need `look` bytes to be recognized.
+// The first place from `from` on where a part may begin, or the file's end. find(bytes) returns the offset of the first
+// such place in these bytes. Places need `look` bytes to be recognized.
 template <class Find>
 int64_t first_border(const InputFile& file, int64_t from, size_t look, const Find& find) {
   std::string block;
