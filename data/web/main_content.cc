@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/rules/text_lines.h"
+#include "data/web/lead.h"
 #include "data/web/page_text.h"
 #include "data/web/part_sizes.h"
 #include "data/web/readable_text.h"
@@ -119,7 +120,9 @@ void MainContent::prune(PageTree& tree, NodeIndex top, Focus focus) {
     return one_of(tree[node].tag, {"div", "li", "ul", "ol", "dl", "p", "section", "span"}) &&
            (caption(tree.attribute(node, "id")) || caption(tree.attribute(node, "class")));
   });
-  if (focus == Focus::kBalanced) remove_where(tree, top, [&](NodeIndex node) { return marks_.is_teaser(tree, node); });
+  // The teaser of another page leads to it. One without a link is the article's own lead.
+  if (focus == Focus::kBalanced)
+    remove_where(tree, top, [&](NodeIndex node) { return marks_.is_teaser(tree, node) && sizes[node].all_links > 0; });
   for (int pass = 0; pass < 2; ++pass)
     for (const std::string_view kind : {"div", "list", "p"}) prune_links(tree, top, kind);
   const std::vector<PartSize> left = measure_parts(tree, top);
@@ -196,6 +199,7 @@ std::string MainContent::best_text(PageTree tree, Focus focus) {
     for (NodeIndex node = tree.after(root, root); node != kNoNode && top == kNoNode; node = tree.after(node, root))
       if (!tree[node].is_text() && marks_.is_content(tree, node, step)) top = node;
     if (top == kNoNode) continue;
+    const std::vector<std::string> lead = lead_of(tree, top, marks_);
     prune(tree, top, focus);
     const std::vector<PartSize> sizes = measure_parts(tree, root);
     paragraph_chars = 0;
@@ -204,7 +208,9 @@ std::string MainContent::best_text(PageTree tree, Focus focus) {
     const Taken taken = paragraph_chars < kFewParagraphs ? Taken::kEverything : Taken::kTextParts;
     std::vector<Block> blocks = blocks_of(tree, top, taken);
     while (!blocks.empty() && blocks.back().is_heading) blocks.pop_back();
-    if (blocks.size() > 1) best = join(blocks);
+    if (blocks.size() <= 1) continue;
+    for (size_t i = 0; i < lead.size(); ++i) blocks.insert(blocks.begin() + std::ptrdiff_t(i), Block{false, lead[i]});
+    best = join(blocks);
   }
   if (chars_of(best) >= kEnoughText) return best;
   // Text parts anywhere on the page.

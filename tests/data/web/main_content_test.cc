@@ -59,6 +59,44 @@ TEST_CASE("lists, tables, quotes and code of an article are content, and code ke
     CHECK(text.find(part) != std::string::npos);
 }
 
+TEST_CASE("the lead between the heading and the marked part belongs to the article") {
+  const auto text_of = [](const std::string& before) {
+    return main_text(kMenu + "<div class=wrap>" + before + "<div class=article-body>" + article(5).substr(14) +
+                     "</div></div>");
+  };
+  const std::string heading = "<h1>Boats</h1>",
+                    lead = "After the storm of Monday, no boat of the village was missing at all.";
+  for (const std::string tag : {"p", "div", "h2"}) {
+    INFO(tag);
+    const std::string text =
+        text_of(heading + "<div><p>By a reporter.</p><" + tag + " class=teaser>" + lead + "</" + tag + "></div>");
+    CHECK(text.starts_with(lead + "\nParagraph 0."));
+  }
+  const std::string absent[] = {
+      "<p>" + lead + "</p>",                                        // no heading
+      "<p>" + lead + "</p>" + heading,                              // above the heading
+      heading + "<p>" + lead + " <a href=/x>More</a></p>",          // leads elsewhere
+      heading + "<a href=/x><p>" + lead + "</p></a>",               // is within a link
+      heading + "<div class=newsletter><p>" + lead + "</p></div>",  // its name says what it is
+      heading + "<ul><li><p>" + lead + "</p></li></ul>",            // an item of a list
+      heading + "<p>By a reporter of ours.</p>",                    // too short
+      "<h1>Another page</h1><p>" + lead + "</p>" + heading};        // of another heading
+  for (const std::string& before : absent) {
+    INFO(before);
+    CHECK(text_of(before).starts_with("Paragraph 0."));
+  }
+}
+
+TEST_CASE("a teaser that leads to another page goes, and one without a link stays") {
+  const std::string words = "Seven new boats will come to the harbour.";
+  const std::string own =
+      main_text("<article><div class=teaser><p>" + words + "</p></div>" + article(5) + "</article>");
+  const std::string other = main_text("<article><div class=teaser><p>" + words + " <a href=/x>Read on</a></p></div>" +
+                                      article(5) + "</article>");
+  CHECK(own.find(words) != std::string::npos);
+  CHECK(other.find(words) == std::string::npos);
+}
+
 TEST_CASE("blocks that are mostly links go, and links in sentences stay") {
   std::string farm = "<div>";
   for (int i = 0; i < 12; ++i) farm += str("<a href=/", i, ">Another story number ", i, "</a> ");
