@@ -130,7 +130,7 @@ if [[ $fast == yes ]]; then tests -LE '^slow$' -j "$(nproc)"; finish $failed; fi
 export TOKAMAK_TEST_INSTALLS=$install # for the quickstart test
 jobs=$(($(nproc) + 1)) # one more than processors: some test always waits
 # A simulated cluster has more processes than the machine has processors, so it runs alone.
-kCluster='^system: under Slurm$'
+kCluster='^system: (under Slurm|commands of the pages)$'
 checked "tests (cluster)" nice -n 10 ctest --preset $preset -R "$kCluster"
 set -m # a process group, to be ended as a whole
 (renice -n 10 $BASHPID >/dev/null && sanitizers) >"$logs/sanitizers" 2>&1 </dev/null &

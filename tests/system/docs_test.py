@@ -87,7 +87,8 @@ def run(blocks, directory, used):
         if "the text is not there" in failed.output:
             print(f"skipped: {failed.output.splitlines()[-2]}")
             sys.exit(SKIPPED)
-        sys.exit(f"{failed.where}: exit {done.returncode}\n{failed.commands}\n{failed.output}")
+        logs = "".join(f"---- the end of {log.name}\n{log.read_text()[-4000:]}\n" for log in Path(directory).glob("*.log"))
+        sys.exit(f"{failed.where}: exit {done.returncode}\n{failed.commands}\n{failed.output}\n{logs}")
     for block in blocks:
         compare(block)
 
