@@ -15,17 +15,35 @@ uint64_t fold(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// 64 counters side by side: bit i of plane k is bit k of counter i. Adding a hash is an addition with carries.
+// 64 counters side by side: bit i of plane k is bit k of counter i. Hashes meet in pairs: a full adder adds two to a
+// plane, and its carry waits for another at the next. When that is, only the count decides, so it is easy to predict.
 class BitCounters {
  public:
   void add(uint64_t bits) {
-    for (size_t plane = 0; bits != 0; ++plane) {
-      const uint64_t carry = planes_[plane] & bits;
-      planes_[plane] ^= bits;
-      bits = carry;
+    size_t plane = 0;
+    for (uint64_t waiting = count_++; (waiting & 1) != 0; waiting >>= 1, ++plane) {
+      const uint64_t other = waiting_[plane], sum = planes_[plane];
+      planes_[plane] = sum ^ other ^ bits;
+      bits = (sum & other) | (bits & (sum ^ other));
     }
+    waiting_[plane] = bits;
   }
-  // The bits whose counter is more than `limit`.
+  uint64_t count() const { return count_; }
+  // The bits whose counter is more than half of the count. The last call.
+  uint64_t majority() {
+    for (size_t first = 0; first < planes_.size(); ++first) {
+      if ((count_ >> first & 1) == 0) continue;
+      uint64_t bits = waiting_[first];
+      for (size_t plane = first; bits != 0; ++plane) {
+        const uint64_t carry = planes_[plane] & bits;
+        planes_[plane] ^= bits;
+        bits = carry;
+      }
+    }
+    return above(count_ / 2);
+  }
+
+ private:
   uint64_t above(uint64_t limit) const {
     uint64_t greater = 0, equal = ~uint64_t{0};
     for (size_t plane = planes_.size(); plane-- > 0;) {
@@ -39,8 +57,8 @@ class BitCounters {
     return greater;
   }
 
- private:
-  std::array<uint64_t, 40> planes_{};
+  std::array<uint64_t, 40> planes_{}, waiting_{};
+  uint64_t count_ = 0;
 };
 
 enum class ByteKind : uint8_t { kGap, kWord, kOwnWord };
@@ -59,12 +77,11 @@ constexpr std::array<ByteKind, 256> kKinds = byte_kinds();
 template <FingerprintBits bits>
 Fingerprint fingerprint(std::string_view text) {
   BitCounters low, high;
-  uint64_t count = 0, word = 0, last = 0, before_last = 0, words = 0;
+  uint64_t word = 0, last = 0, before_last = 0, words = 0;
   const auto add = [&](uint64_t hash) {
     const uint64_t mixed = fold(hash ^ kMixA, kMixB);
     low.add(mixed);
     if constexpr (bits == FingerprintBits::k128) high.add(fold(mixed ^ kMixB, kMixA));
-    ++count;
   };
   const auto end_word = [&] {
     if (word == 0) return;
@@ -92,8 +109,8 @@ Fingerprint fingerprint(std::string_view text) {
     word ^= word >> 29;
   }
   end_word();
-  if (count == 0 && words > 0) add(before_last * 3 + last * 5);
-  return {low.above(count / 2), bits == FingerprintBits::k128 ? high.above(count / 2) : 0};
+  if (low.count() == 0 && words > 0) add(before_last * 3 + last * 5);
+  return {low.majority(), bits == FingerprintBits::k128 ? high.majority() : 0};
 }
 
 }  // namespace
