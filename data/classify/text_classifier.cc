@@ -10,21 +10,26 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "base/rng.h"
 #include "base/strings.h"
+#include "data/classify/model_file.h"
 
 namespace tokamak {
 
 namespace {
 
 constexpr int64_t kLeastEpochs = 5, kLeastSteps = 50'000;
-constexpr std::string_view kPrefix = "__label__";
+constexpr std::string_view kPrefix = "__label__", kLineEnd = "</s>";
 
-// fastText reads lines of words; its words end at white space of ASCII.
+// fastText reads lines of words; its words end at white space of ASCII. Two words would mean something else to it: the
+// end of the line, and a label.
 std::string one_line(std::string_view text) {
   std::string line(text);
   std::replace_if(
       line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r' || c == '\0'; }, ' ');
+  for (const std::string_view word : {kLineEnd, kPrefix})
+    for (size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) line[at] = ' ';
   return line;
 }
 
@@ -63,6 +68,7 @@ struct TextClassifier::Model {
 
 TextClassifier::TextClassifier(const std::string& path)
     : path_(path), model_(std::make_unique<Model>()), hash_(hash_of_file(path)) {
+  check_model_file(path);
   try {
     model_->fasttext.loadModel(path);
   } catch (const std::exception& e) {
@@ -104,7 +110,13 @@ void TextClassifier::expect_label(const std::string& label) const {
 void train_classifier(const std::vector<LabelledText>& texts, const ClassifierOptions& options,
                       const std::string& path) {
   std::set<std::string> labels;
-  for (const LabelledText& text : texts) labels.insert(text.label);
+  for (const LabelledText& text : texts) {
+    const bool is_word = !text.label.empty() && text.label.find_first_of(" \t\n\v\f\r") == std::string::npos &&
+                         text.label.find('\0') == std::string::npos && text.label.find(kLineEnd) == std::string::npos;
+    if (!is_word)
+      fail(Kind::kData, str("label '", printable(text.label), "' is no word"), "fastText's labels are words");
+    labels.insert(text.label);
+  }
   if (labels.size() < 2) {
     fail(Kind::kData, str("the ", texts.size(), " examples have ", labels.size(), " label(s); a classifier needs two"));
   }
@@ -134,15 +146,18 @@ void train_classifier(const std::vector<LabelledText>& texts, const ClassifierOp
   args.thread = 1;
   args.verbose = 0;
   args.seed = static_cast<int>(options.seed);
+  std::string problem;
   try {
     fasttext::FastText fasttext;
     fasttext.train(args);
     fasttext.saveModel(path);
   } catch (const std::exception& e) {
-    remove_file(examples, Kind::kData);
-    fail(Kind::kData, str("fastText could not train ", path, ": ", e.what()));
+    problem = e.what();
   }
   remove_file(examples, Kind::kData);
+  if (!problem.empty()) fail(Kind::kData, str("fastText could not train ", path, ": ", problem));
+  check_model_file(path);  // fastText does not say if the disk is full
+  sync_file(path, Kind::kData);
 }
 
 }  // namespace tokamak

@@ -129,17 +129,22 @@ void find_pairs(std::span<const BandFile> parts, int64_t band, KeyRange range, c
   std::sort(records.begin(), records.end(),
             [](const auto& a, const auto& b) { return std::tie(a.key, a.document) < std::tie(b.key, b.document); });
   const auto pair = [](DocumentId a, DocumentId b) { return a < b ? DocumentPair{a, b} : DocumentPair{b, a}; };
+  std::vector<size_t> distinct;  // the first record of each key
   for (size_t begin = 0, end = 0; begin < records.size(); begin = end) {
     while (end < records.size() && same_prefix(records[begin].key, records[end].key, rule.prefix_bits)) ++end;
-    if (rule.prefix_bits >= 128) {
-      for (size_t i = begin + 1; i < end; ++i) take(pair(records[begin].document, records[i].document));
-      continue;
-    }
+    // Documents of equal keys are pairs with their first only, so that many copies make few pairs.
+    distinct.clear();
     for (size_t i = begin; i < end; ++i) {
-      const size_t last = std::min(end, i + 1 + static_cast<size_t>(rule.longest_run));
+      if (i == begin || records[i].key != records[distinct.back()].key)
+        distinct.push_back(i);
+      else
+        take(pair(records[distinct.back()].document, records[i].document));
+    }
+    for (size_t i = 0; i < distinct.size(); ++i) {
+      const size_t last = std::min(distinct.size(), i + 1 + static_cast<size_t>(rule.longest_run));
       for (size_t j = i + 1; j < last; ++j)
-        if (distance(records[i].key, records[j].key) <= rule.distance)
-          take(pair(records[i].document, records[j].document));
+        if (distance(records[distinct[i]].key, records[distinct[j]].key) <= rule.distance)
+          take(pair(records[distinct[i]].document, records[distinct[j]].document));
     }
   }
 }

@@ -115,11 +115,21 @@ void write_pairs(std::span<const BandFile> parts, int64_t band, KeyRange range, 
   file.close();
 }
 
-void write_copies(std::span<const BandFile> parts, std::span<const std::string> pair_files,
+void write_copies(const PrepareStage& stage, std::span<const BandFile> parts, std::span<const std::string> pair_files,
                   const std::string& directory) {
   std::vector<int64_t> documents;
   std::vector<std::vector<uint32_t>> weights;
-  for (const BandFile& part : parts) documents.push_back(part.documents()), weights.push_back(part.weights());
+  bool any_weight = false, any_document = false;
+  for (const BandFile& part : parts) {
+    documents.push_back(part.documents()), weights.push_back(part.weights());
+    any_document |= part.documents() > 0;
+    any_weight |= std::any_of(weights.back().begin(), weights.back().end(), [](uint32_t weight) { return weight > 0; });
+  }
+  if (any_document && !any_weight && unit_of(stage) == CopyUnit::kDocuments && best_by(stage) != "bytes") {
+    fail(Kind::kConfig,
+         str("no document has a value '", best_by(stage), "' above 0, which best_by of ", name_of(stage), " compares"),
+         "name bytes, or a value that an earlier stage stores");
+  }
   Clusters clusters(documents);
   for (const std::string& path : pair_files)
     read_all<DocumentPair>(path, [&](std::span<const DocumentPair> pairs) {
@@ -162,8 +172,9 @@ bool CopyFilter::keep(Document& document, PrepareCounts& counts) {
     const ClusterMember* member = next_member();
     if (member == nullptr) return true;
     set_value(document, name_ + ".copies", member->documents);
-    if (member->kept != member->document) document.reason = name_;
-    return document.reason.empty();
+    if (member->kept == member->document) return true;
+    document.reason = name_;
+    return false;
   }
   std::string kept;
   for_lines(document.text, [&](std::string_view line) {
@@ -174,8 +185,9 @@ bool CopyFilter::keep(Document& document, PrepareCounts& counts) {
     kept += '\n';
   });
   document.text = trim(kept);
-  if (document.text.empty()) document.reason = name_ + ".empty";
-  return document.reason.empty();
+  if (!document.text.empty()) return true;
+  document.reason = name_ + ".empty";
+  return false;
 }
 
 }  // namespace tokamak

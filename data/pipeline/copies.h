@@ -45,8 +45,9 @@ class CopyKeys {
 void write_pairs(std::span<const BandFile> parts, int64_t band, KeyRange range, const BandRule& rule,
                  const std::string& path);
 
-// Joins the pairs of all files. Writes DIRECTORY/part-00000.copies of each part.
-void write_copies(std::span<const BandFile> parts, std::span<const std::string> pair_files,
+// Joins the pairs of all files. Writes DIRECTORY/part-00000.copies of each part. Error(kConfig) if no document has the
+// stage's best_by.
+void write_copies(const PrepareStage& stage, std::span<const BandFile> parts, std::span<const std::string> pair_files,
                   const std::string& directory);
 std::string copies_file(const std::string& directory, size_t part);
 

@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/strings.h"
+#include "base/utf8.h"
 #include "formats/compressed_stream.h"
 #include "formats/inflate.h"
 
@@ -77,6 +79,8 @@ class CorpusFinder {
   bool add_file(const std::string& path) {
     const std::optional<CorpusFormat> format = format_of(path);
     if (!format) return false;
+    if (!is_valid_utf8(path))
+      fail(Kind::kData, str("the name of input ", printable(path, 200), " is not UTF-8"), "rename it");
     const auto [before, is_new] = seen_.emplace(fs::weakly_canonical(path).string(), path);
     if (!is_new) fail(Kind::kData, str("input ", path, " is given twice: it is the same file as ", before->second));
     files_.push_back({path, *format, InputFile(path, Kind::kData).size(), source_});

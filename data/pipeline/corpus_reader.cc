@@ -19,6 +19,11 @@ void refuse(Document& document, const char* reason) {
   document.reason = reason;
 }
 
+const char* reason_of(LineProblem::Kind kind) {
+  constexpr const char* kReasons[] = {"input.no_json", "input.no_text", "input.too_deep"};
+  return kReasons[static_cast<size_t>(kind)];
+}
+
 class LinesReader final : public CorpusReader {
  public:
   LinesReader(const CorpusFile& file, ByteRange bytes, const CorpusReadOptions& options)
@@ -32,11 +37,13 @@ class LinesReader final : public CorpusReader {
       if (!lines_.next(line_, most_, LongLines::kCut)) return false;
     } while (trim(line_).empty());
     document = {};
-    std::string problem;
+    LineProblem problem;
     if (std::ssize(line_) > most_)
       refuse(document, "input.too_long");
-    else if (!parser_.read(line_, document, problem))
-      refuse(document, "input.no_json");
+    else if (parser_.read(line_, document, problem))
+      document.reason.clear();  // why an earlier run dropped it
+    else
+      refuse(document, reason_of(problem.kind));
     if (document.id.empty()) document.id = str(lines_.path(), ":", begin_ + lines_.line_offset());
     document.text_bytes = document.dropped ? std::ssize(line_) : std::ssize(document.text);
     return true;

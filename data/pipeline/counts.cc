@@ -21,6 +21,17 @@ std::string cut(std::string_view text, size_t most) {
   return str(text.substr(0, most), "…");
 }
 
+// The entry of a name, or that of all others.
+template <class T>
+T& entry_of(std::map<std::string, T>& map, const std::string& name) {
+  return map.size() < PrepareCounts::kMostNames || map.contains(name) ? map[name] : map["(others)"];
+}
+
+template <class T>
+void add_named(std::map<std::string, T>& to, const std::map<std::string, T>& from) {
+  for (const auto& [name, value] : from) entry_of(to, name) += value;
+}
+
 template <class Map>
 void add_all(Map& to, const Map& from) {
   for (const auto& [key, value] : from) to[key] += value;
@@ -54,12 +65,12 @@ int64_t Histogram::count() const {
 }
 
 void PrepareCounts::see_values(const Document& document) {
-  for (const DocumentValue& value : document.values) values_[value.name].add(value.value);
+  for (const DocumentValue& value : document.values) entry_of(values_, value.name).add(value.value);
 }
 
 void PrepareCounts::wrote(const std::string& source, const Document& document) {
   written_[source].add(std::ssize(document.text));
-  languages_[document.language].add(std::ssize(document.text));
+  entry_of(languages_, document.language).add(std::ssize(document.text));
   see_values(document);
 }
 
@@ -75,8 +86,8 @@ void PrepareCounts::operator+=(const PrepareCounts& other) {
   add_all(written_, other.written_);
   for (const auto& [reason, tallies] : other.dropped_) add_all(dropped_[reason], tallies);
   add_all(removed_, other.removed_);
-  add_all(languages_, other.languages_);
-  add_all(values_, other.values_);
+  add_named(languages_, other.languages_);
+  add_named(values_, other.values_);
   for (const auto& [reason, others] : other.examples_) {
     std::vector<DropExample>& examples = examples_[reason];
     for (size_t i = 0; i < others.size() && examples.size() < kExamples; ++i) examples.push_back(others[i]);

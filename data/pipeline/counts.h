@@ -40,8 +40,10 @@ struct DropExample {
   std::string text;  // its begin
 };
 
+// Values and languages have names from the input, so that their number is bounded: further ones count under "(others)".
 class PrepareCounts {
  public:
+  static constexpr size_t kMostNames = 200;
   using BySource = std::map<std::string, Tally>;
 
   void read(const std::string& source, int64_t bytes) { read_[source].add(bytes); }

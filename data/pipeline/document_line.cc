@@ -18,7 +18,7 @@ namespace ondemand = simdjson::ondemand;
 // The shortest digits that are read as the same value.
 void append_number(double value, std::string& out) {
   if (!std::isfinite(value)) {
-    out += "null";
+    out += "null";  // read as no value
     return;
   }
   std::array<char, 32> digits;
@@ -35,7 +35,12 @@ bool read_values(ondemand::object object, std::vector<DocumentValue>& values) {
     double value = 0;
     if (member.unescaped_key().get(name) != simdjson::SUCCESS) return false;
     const std::string kept(name);
-    if (member.value().get(value) != simdjson::SUCCESS) return false;
+    ondemand::value number;
+    bool is_null = false;
+    if (member.value().get(number) != simdjson::SUCCESS || number.is_null().get(is_null) != simdjson::SUCCESS)
+      return false;
+    if (is_null) continue;
+    if (number.get(value) != simdjson::SUCCESS) return false;
     values.push_back({kept, value});
   }
   return true;
@@ -87,7 +92,7 @@ DocumentLineReader::DocumentLineReader(std::string text_key)
 
 DocumentLineReader::~DocumentLineReader() = default;
 
-bool DocumentLineReader::read(std::string_view line, Document& document, std::string& problem) {
+bool DocumentLineReader::read(std::string_view line, Document& document, LineProblem& problem) {
   std::string& padded = parser_->padded;
   padded.reserve(line.size() + simdjson::SIMDJSON_PADDING);
   padded.assign(line);
@@ -97,20 +102,22 @@ bool DocumentLineReader::read(std::string_view line, Document& document, std::st
   bool has_text = false;
   std::string metadata;
   int others = 0;
+  int64_t deepest = 0;            // of their values
   std::string_view own_metadata;  // the member of that name, if it is the only other one
 
-  const auto refuse = [&](std::string_view reason) {
-    problem = reason;
+  using enum LineProblem::Kind;
+  const auto refuse = [&](LineProblem::Kind kind, std::string what) {
+    problem = {kind, std::move(what)};
     return false;
   };
   ondemand::document json;
   ondemand::object object;
   if (parser_->parser.iterate(padded.data(), padded.size(), padded.capacity()).get(json) != simdjson::SUCCESS ||
       json.get_object().get(object) != simdjson::SUCCESS)
-    return refuse("it is no JSON object");
+    return refuse(kNoJson, "it is no JSON object");
   for (auto member : object) {
     std::string_view key;
-    if (member.unescaped_key().get(key) != simdjson::SUCCESS) return refuse("it is damaged JSON");
+    if (member.unescaped_key().get(key) != simdjson::SUCCESS) return refuse(kNoJson, "it is damaged JSON");
     std::string* text = nullptr;
     if (key == text_key_)
       text = &document.text, has_text = true;
@@ -124,31 +131,39 @@ bool DocumentLineReader::read(std::string_view line, Document& document, std::st
       text = &document.reason;
     const std::string name(key);
     ondemand::value value;
-    if (member.value().get(value) != simdjson::SUCCESS) return refuse("it is damaged JSON");
+    if (member.value().get(value) != simdjson::SUCCESS) return refuse(kNoJson, "it is damaged JSON");
+    std::string_view raw;
     if (text != nullptr) {
       ondemand::json_type type{};
-      if (value.type().get(type) != simdjson::SUCCESS) return refuse("it is damaged JSON");
-      if (type == ondemand::json_type::null && text != &document.text) continue;
-      std::string_view content;
-      if (name == "id" && type == ondemand::json_type::number)
-        content = value.raw_json_token();
-      else if (value.get_string().get(content) != simdjson::SUCCESS)
-        return refuse(str("its '", name, "' is no text"));
-      *text = content;
-      while (name == "id" && !text->empty() && is_white(text->back())) text->pop_back();
-      continue;
+      if (value.type().get(type) != simdjson::SUCCESS) return refuse(kNoJson, "it is damaged JSON");
+      const bool is_number = name == "id" && type == ondemand::json_type::number;
+      if (type == ondemand::json_type::string) {
+        std::string_view content;
+        if (value.get_string().get(content) != simdjson::SUCCESS)
+          return refuse(kNoJson, str("its '", name, "' is damaged"));
+        *text = content;
+        continue;
+      }
+      if (text == &document.text) return refuse(kNoText, str("its '", name, "' is no text"));
+      if (type == ondemand::json_type::null) continue;
+      if (is_number) {
+        document.id = trim(value.raw_json_token());
+        continue;
+      }
     }
-    if (name == "attributes") {
-      ondemand::object values;
-      if (value.get_object().get(values) != simdjson::SUCCESS || !read_values(values, document.values))
-        return refuse("its 'attributes' are no object of numbers");
-      continue;
+    ondemand::object values;
+    if (name == "attributes" && value.get_object().get(values) == simdjson::SUCCESS) {
+      const size_t before = document.values.size();
+      if (read_values(values, document.values)) continue;
+      document.values.resize(before);
+      if (values.reset().error() != simdjson::SUCCESS || values.raw_json().get(raw) != simdjson::SUCCESS)
+        return refuse(kNoJson, "its 'attributes' is damaged");
+    } else if (simdjson::to_json_string(value).get(raw) != simdjson::SUCCESS) {
+      return refuse(kNoJson, str("its '", name, "' is damaged"));
     }
-    std::string_view raw;
-    if (simdjson::to_json_string(value).get(raw) != simdjson::SUCCESS)
-      return refuse(str("its '", name, "' is damaged"));
-    if (!nlohmann::json::accept(raw)) return refuse(str("its '", name, "' is damaged"));  // simdjson only skips it
-    if (extent_of_json(raw).depth > kDeepestJson) return refuse(str("its '", name, "' is nested too deep"));
+    if (!nlohmann::json::accept(raw))
+      return refuse(kNoJson, str("its '", name, "' is damaged"));  // simdjson only skips it
+    deepest = std::max<int64_t>(deepest, extent_of_json(raw).depth);
     while (!raw.empty() && is_white(raw.back())) raw.remove_suffix(1);
     own_metadata = others == 0 && name == "metadata" && raw.starts_with('{') ? raw : std::string_view();
     metadata += others++ > 0 ? ", " : "{";
@@ -157,9 +172,12 @@ bool DocumentLineReader::read(std::string_view line, Document& document, std::st
     metadata += raw;
   }
   if (const char* rest = nullptr; json.current_location().get(rest) == simdjson::SUCCESS)
-    return refuse("more follows its object");
-  if (!has_text) return refuse(str("it has no '", text_key_, "'"));
-  if (others == 1 && !own_metadata.empty())
+    return refuse(kNoJson, "more follows its object");
+  if (!has_text) return refuse(kNoText, str("it has no '", text_key_, "'"));
+  // Others' members become members of metadata, so that they are one deeper in the line that is written.
+  const bool is_own = others == 1 && !own_metadata.empty();
+  if (deepest + (is_own ? 0 : 1) > kDeepestJson) return refuse(kTooDeep, "its members are nested too deep");
+  if (is_own)
     document.metadata = own_metadata;
   else if (others > 0)
     document.metadata = metadata + "}";

@@ -1,6 +1,6 @@
 // Documents as lines of JSON, which datatrove and others read and write too:
 //
-//   {"text": "...", "id": "...", "url": "...", "language": "en", "attributes": {"gopher_quality.words": 312},
+//   {"text": "...", "id": "...", "url": "...", "language": "en", "attributes": {"words": 312},
 //    "reason": "gopher_quality.words", "metadata": {...}}
 //
 // All members but the text may be missing. Members of other names are metadata.
@@ -14,6 +14,12 @@
 
 namespace tokamak {
 
+struct LineProblem {
+  enum class Kind { kNoJson, kNoText, kTooDeep };
+  Kind kind = Kind::kNoJson;
+  std::string what;
+};
+
 // Reads lines. Holds buffers, so each thread has its own.
 class DocumentLineReader {
  public:
@@ -22,9 +28,10 @@ class DocumentLineReader {
   DocumentLineReader(const DocumentLineReader&) = delete;
   DocumentLineReader& operator=(const DocumentLineReader&) = delete;
 
-  // Sets the document's members. False, with the reason, if the line is no JSON object in UTF-8, has no such text, or a
-  // member of another type; the document then has anything.
-  bool read(std::string_view line, Document& document, std::string& problem);
+  // Sets the document's members. False, with what is wrong, if the line is no JSON object in UTF-8, has no such text, or
+  // is nested too deep; the document then has anything. An `id` may be a number. Other members of another type than ours
+  // are metadata.
+  bool read(std::string_view line, Document& document, LineProblem& problem);
 
  private:
   struct Parser;

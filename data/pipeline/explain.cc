@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/strings.h"
 #include "data/pipeline/copies.h"
@@ -23,19 +24,20 @@ std::vector<DocumentValue> new_values(const std::vector<DocumentValue>& before, 
   return values;
 }
 
-// Finds the document among those that a step has kept, and what the search after it said.
-std::optional<StageVerdict> verdict_of_search(const Workspace& work, size_t step, size_t part, const std::string& id) {
+// Finds the document among those that a step has kept, and does what the search after it said.
+std::optional<StageVerdict> verdict_of_search(const Workspace& work, size_t step, size_t part, Document& document) {
   if (!exists(work.copies_of_part(step, part))) return std::nullopt;
   const PrepareStage& stage = *work.steps()[step].copies;
   CopyFilter filter(stage, work.copies_of_part(step, part));
   PrepareCounts counts;
-  Document document;
-  for (const auto reader = work.open(step + 1, part); reader->next(document);) {
-    const std::vector<DocumentValue> before = document.values;
-    const bool is_kept = filter.keep(document, counts);
-    if (document.id == id)
-      return StageVerdict{name_of(stage), is_kept, document.reason, new_values(before, document),
-                          std::ssize(document.text)};
+  Document other;
+  for (const auto reader = work.open(step + 1, part); reader->next(other);) {
+    const std::vector<DocumentValue> before = other.values;
+    const bool is_kept = filter.keep(other, counts);
+    if (other.id != document.id) continue;
+    document = std::move(other);
+    return StageVerdict{name_of(stage), is_kept, document.reason, new_values(before, document),
+                        std::ssize(document.text)};
   }
   return std::nullopt;
 }
@@ -49,7 +51,11 @@ std::optional<Explanation> explain(const PrepareOptions& options, const std::str
   for (; part < work.parts().size(); ++part) {
     const auto reader = work.open(0, part);
     bool is_found = false;
-    while (!is_found && reader->next(document)) is_found = document.id == id;
+    try {
+      while (!is_found && reader->next(document)) is_found = document.id == id || document.url == id;
+    } catch (const Error& error) {
+      if (error.kind() != Kind::kData || options.damaged == DamagedFiles::kStop) throw;
+    }
     if (is_found) break;
   }
   if (part == work.parts().size()) return std::nullopt;
@@ -70,7 +76,8 @@ std::optional<Explanation> explain(const PrepareOptions& options, const std::str
       const PrepareStep& stages = work.steps()[step];
       for (size_t i = stages.first; i < stages.end; ++i) run(name_of(options.stages[i]), *work.maker().make(i));
       if (stages.copies == nullptr) continue;
-      if (auto verdict = verdict_of_search(work, step, part, id)) out.stages.push_back(*verdict);
+      const StageVerdict unknown = {.stage = name_of(*stages.copies), .is_known = false};
+      out.stages.push_back(verdict_of_search(work, step, part, document).value_or(unknown));
     }
   }
   out.document = std::move(document);

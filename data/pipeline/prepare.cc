@@ -26,8 +26,17 @@ constexpr const char* kReport = "/report.json";
 void link_or_copy(const std::string& from, const std::string& to) {
   std::error_code error;
   std::filesystem::create_hard_link(from, to, error);
-  if (error) std::filesystem::copy_file(from, to, error);
-  if (error) fail(Kind::kData, str("cannot copy ", from, " to ", to, ": ", error.message()));
+  if (!error) return;
+  const InputFile input(from, Kind::kData);
+  OutputFile output(to, Kind::kData);
+  std::vector<std::byte> block(size_t{1} << 20);
+  while (output.size() < input.size()) {
+    block.resize(static_cast<size_t>(std::min<int64_t>(std::ssize(block), input.size() - output.size())));
+    input.read_at(output.size(), block);
+    output.write(block);
+  }
+  output.sync();
+  output.close();
 }
 
 class Preparation {
@@ -41,7 +50,8 @@ class Preparation {
       if (work_.steps()[step].copies != nullptr) find_copies(step);
     }
     if (work_.tokenizer() != nullptr) make_shards();
-    run_all("the output", {{work_.options().output, [&](const std::string& staging) { write_output(staging); }}});
+    run_all("the output",
+            {{without_slash(work_.options().output), [&](const std::string& staging) { write_output(staging); }}});
   }
 
  private:
@@ -54,7 +64,7 @@ class Preparation {
   void write_shard(std::span<const RunFile> runs, KeySpan span, const std::string& staging) const;
   void write_output(const std::string& staging) const;
   std::vector<RunFile> runs_of(const char* set) const;
-  Manifest collect(const char* set, const std::string& directory) const;
+  Manifest collect(const char* set, int64_t left, const std::string& directory) const;
 
   int64_t memory_of_thread() const { return work_.options().memory / std::max<int64_t>(1, context_.share.threads); }
 
@@ -72,9 +82,18 @@ void Preparation::run_all(const std::string& what, const std::vector<Task>& task
 }
 
 void Preparation::run_part(size_t step, size_t part, const std::string& staging) {
-  std::vector<std::unique_ptr<Stage>> stages;
-  if (step == 0) stages.push_back(work_.maker().make_extraction());
-  for (size_t i = work_.steps()[step].first; i < work_.steps()[step].end; ++i) stages.push_back(work_.maker().make(i));
+  struct MadeStage {
+    std::unique_ptr<Stage> stage;
+    std::string name;
+    bool removes_text;
+  };
+  std::vector<MadeStage> stages;
+  if (step == 0) stages.push_back({work_.maker().make_extraction(), "extract", false});
+  for (size_t i = work_.steps()[step].first; i < work_.steps()[step].end; ++i) {
+    const PrepareStage& stage = work_.options().stages[i];
+    const bool removes_text = std::holds_alternative<C4Stage>(stage) || std::holds_alternative<ClassifyStage>(stage);
+    stages.push_back({work_.maker().make(i), name_of(stage), removes_text});
+  }
   std::optional<CopyFilter> filter;
   if (step > 0 && work_.steps()[step - 1].copies != nullptr)
     filter.emplace(*work_.steps()[step - 1].copies, work_.copies_of_part(step - 1, part));
@@ -94,10 +113,20 @@ void Preparation::run_part(size_t step, size_t part, const std::string& staging)
     }
   };
   const auto is_kept = [&] {
+    if (document.dropped && step > 0) {  // a search counts documents, so none may be missing
+      fail(Kind::kData, str(work_.part(step - 1, part), ": document ", document.id, " is damaged: ", document.reason),
+           "remove the directory, and run again");
+    }
     if (document.dropped || (filter && !filter->keep(document, counts))) return false;
-    return std::all_of(stages.begin(), stages.end(), [&](const auto& stage) { return stage->run(document); });
+    for (const MadeStage& made : stages) {
+      const int64_t before = std::ssize(document.text);
+      if (!made.stage->run(document)) return false;
+      if (made.removes_text && std::ssize(document.text) < before)
+        counts.removed(made.name, before - std::ssize(document.text));
+    }
+    return true;
   };
-  int64_t position = 0;
+  int64_t position = step == 0 ? work_.parts()[part].bytes.begin : 0;
   while (next()) {
     if (step == 0) counts.read(source, document.text_bytes);
     if (is_kept()) {
@@ -135,7 +164,16 @@ void Preparation::find_copies(size_t step) {
     files.emplace_back(work_.part(step, part) + part_files::kKeys);
   const BandRule rule = keys.rule();
   const uint64_t most = uint64_t{1} << std::min<int64_t>(rule.prefix_bits, 32);
-  const uint64_t ranges = std::min(ranges_for(files, memory_of_thread()), most);
+  // The number of ranges depends on the memory of a thread, and ranks may have more or fewer threads. So one decides.
+  const std::string decision = work_.pairs(step) + "/ranges";
+  run_all(str("the plan of ", name_of(stage)), {{decision, [&](const std::string& staging) {
+                                                   const uint64_t wanted = ranges_for(files, memory_of_thread());
+                                                   write_text_atomically(staging + "/count",
+                                                                         str(std::min(wanted, most)), Kind::kData);
+                                                 }}});
+  const uint64_t ranges = std::strtoull(read_text(decision + "/count", Kind::kData).c_str(), nullptr, 10);
+  if (!std::has_single_bit(ranges) || ranges > most)
+    fail(Kind::kData, decision + "/count is damaged", "remove its directory, and run again");
 
   std::vector<Task> tasks;
   std::vector<std::string> pair_files;
@@ -149,7 +187,7 @@ void Preparation::find_copies(size_t step) {
     }
   }
   run_all(str("pairs by ", name_of(stage)), tasks);
-  const auto join = [&](const std::string& staging) { write_copies(files, pair_files, staging); };
+  const auto join = [&](const std::string& staging) { write_copies(stage, files, pair_files, staging); };
   run_all(str("copies by ", name_of(stage)), {{parent_directory(work_.copies_of_part(step, 0)), join}});
 }
 
@@ -220,15 +258,16 @@ void Preparation::write_shard(std::span<const RunFile> runs, KeySpan span, const
   if (writer.documents() > 0) writer.finish();
 }
 
-// Gathers the shards of a set under `directory`, as one data set.
-Manifest Preparation::collect(const char* set, const std::string& directory) const {
+// Gathers the shards of a set under `directory`, as one data set. `left`: documents of all sets.
+Manifest Preparation::collect(const char* set, int64_t left, const std::string& directory) const {
   make_directories(directory, Kind::kData);
   Manifest all;
   const std::vector<std::string> names =
       exists(work_.shards()) ? list_directory(work_.shards(), Kind::kData) : std::vector<std::string>{};
   for (const std::string& name : names) {
     const std::string shard = str(work_.shards(), "/", name);
-    if (!starts_with(name, str(set, "-")) || !exists(str(shard, "/", kDatasetManifest))) continue;
+    if (!starts_with(name, str(set, "-part-")) || name.find('.') != name.npos) continue;  // "." : left by a killed run
+    if (!exists(str(shard, "/", kDatasetManifest))) continue;
     const Manifest one = read_manifest(shard);
     std::vector<ShardInfo> shards = std::move(all.shards);
     const int64_t text_bytes = all.text_bytes;
@@ -242,8 +281,9 @@ Manifest Preparation::collect(const char* set, const std::string& directory) con
                    str(directory, "/", all.shards.back().name, extension));
   }
   if (all.shards.empty()) {
-    fail(Kind::kData, str("the ", set, " set would be empty: no document is left for it"),
-         str("the counts in ", work_.documents(0), " tell what dropped them"));
+    fail(Kind::kData, str("the ", set, " set would be empty: ", left, " documents are left, and none is for it"),
+         left > 0 ? str("tokens.validation is ", work_.options().tokens.validation)
+                  : str("the counts in ", work_.documents(0), " tell what dropped them"));
   }
   all.tokenizer.file = work_.tokenizer()->copy_files(directory);
   sync_directory(directory, Kind::kData);
@@ -266,14 +306,17 @@ void Preparation::write_output(const std::string& staging) const {
     const std::string path = work_.part(step, part) + part_files::kCounts;
     report.counts += PrepareCounts::parse(read_text(path, Kind::kData), path);
   });
+  const int64_t left = sum_of(report.counts.written()).documents;
+  if (left == 0) log::warning("no document is left; the report tells what dropped them");
   if (work_.tokenizer() != nullptr) {
-    report.train = collect("train", staging + "/train");
-    if (work_.options().tokens.validation > 0) report.validation = collect("validation", staging + "/validation");
+    report.train = collect("train", left, staging + "/train");
+    if (work_.options().tokens.validation > 0) report.validation = collect("validation", left, staging + "/validation");
   } else {
     make_directories(staging + "/documents", Kind::kData);
     for (size_t part = 0; part < work_.parts().size(); ++part)
       link_or_copy(work_.part(work_.steps().size() - 1, part) + part_files::kKept,
                    str(staging, "/documents/", part_name(part), ".jsonl.zst"));
+    sync_directory(staging + "/documents", Kind::kData);
   }
   if (work_.options().keep_dropped) {
     make_directories(staging + "/dropped", Kind::kData);
@@ -281,6 +324,7 @@ void Preparation::write_output(const std::string& staging) const {
       link_or_copy(work_.part(step, part) + part_files::kDropped,
                    str(staging, "/dropped/step-", step + 1, "-", part_name(part), ".jsonl.zst"));
     });
+    sync_directory(staging + "/dropped", Kind::kData);
   }
   write_text_atomically(staging + "/config.yaml", context_.config, Kind::kData);
   write_text_atomically(staging + kReport, report.json(), Kind::kData);
@@ -289,15 +333,19 @@ void Preparation::write_output(const std::string& staging) const {
 
 nlohmann::json read_report_json(const std::string& output) {
   const std::string path = output + kReport;
-  return exists(path) ? nlohmann::json::parse(read_text(path, Kind::kData), nullptr, false) : nlohmann::json();
+  if (!exists(path)) return {};
+  nlohmann::json report = nlohmann::json::parse(read_text(path, Kind::kData), nullptr, false);
+  const bool is_report = report.is_object() && report.contains("identity") && report["identity"].is_string();
+  return is_report ? report : nlohmann::json();
 }
 
-// Whether `output` is what this run would write.
+// Whether `output` is what this run would write. An empty directory goes: tasks take what exists for done.
 bool is_made(const std::string& output, const std::string& identity) {
+  std::error_code ignored;
+  if (is_empty_directory(output)) std::filesystem::remove(output, ignored);
   if (!exists(output)) return false;
-  if (is_directory(output) && list_directory(output, Kind::kData).empty()) return false;
   const nlohmann::json report = read_report_json(output);
-  if (report.is_object() && report.value("identity", "") == identity) return true;
+  if (!report.is_null() && report["identity"] == identity) return true;
   fail(Kind::kConfig, str("the output ", output, " exists, and another config, input or version made it"),
        "name another output, or remove it");
 }
@@ -305,11 +353,14 @@ bool is_made(const std::string& output, const std::string& identity) {
 PrepareReport read_report(const std::string& output) {
   PrepareReport report;
   const nlohmann::json json = read_report_json(output);
-  report.identity = json.value("identity", "");
-  report.files = json.value("files", int64_t{0}), report.bytes = json.value("bytes", int64_t{0});
-  report.tool = json.value("tool", ""), report.inputs = json.value("inputs", report.inputs);
-  report.models = json.value("models", report.models);
-  report.counts = PrepareCounts::parse(json.at("counts").dump(), output + kReport);
+  try {
+    json.at("identity").get_to(report.identity), json.at("tool").get_to(report.tool);
+    json.at("files").get_to(report.files), json.at("bytes").get_to(report.bytes);
+    json.at("inputs").get_to(report.inputs), json.at("models").get_to(report.models);
+    report.counts = PrepareCounts::parse(json.at("counts").dump(), output + kReport);
+  } catch (const nlohmann::json::exception& e) {
+    fail(Kind::kData, str(output, kReport, " is damaged: ", e.what()), "remove the output, and run again");
+  }
   if (exists(output + "/train")) report.train = read_manifest(output + "/train");
   if (exists(output + "/validation")) report.validation = read_manifest(output + "/validation");
   return report;

@@ -18,8 +18,14 @@ struct StageChecks {
     checks.fraction(key("least"), stage.least);
   }
   void operator()(const RulesStage& stage) const {
-    for (size_t i = 0; i < stage.limits.size(); ++i)
-      checks.given(!stage.limits[i].value.empty(), str(key("limits["), i, "].value"), "for example duplicate_lines");
+    for (size_t i = 0; i < stage.limits.size(); ++i) {
+      const LimitOptions& limit = stage.limits[i];
+      const std::string at = str(key("limits["), i, "].");
+      checks.given(!limit.value.empty(), at + "value", "for example duplicate_lines");
+      if (limit.least.is_auto() || limit.most.is_auto()) continue;
+      checks.require(limit.least.value <= limit.most.value, at + "least", limit.least.value,
+                     str("must be at most most, ", limit.most.value));
+    }
     checks.require(!stage.sets.empty() || !stage.limits.empty(), key("sets"), "[]",
                    "must have a set if there are no limits");
     checks.require(stage.values == StoredValues::kMeasure || !text_changed, key("values"), "stored",
@@ -57,7 +63,7 @@ struct StageChecks {
   void operator()(const SimHashStage& stage) const {
     checks.require(stage.options.bits == 64 || stage.options.bits == 128, key("bits"), stage.options.bits,
                    "must be 64 or 128");
-    checks.within(key("distance"), stage.options.distance, 0, 32);
+    checks.within(key("distance"), stage.options.distance, 1, 32);
     checks.within(key("tables"), stage.options.tables, 1, 1000);
   }
 };
@@ -86,6 +92,9 @@ std::vector<FieldError> problems_of(const PrepareOptions& options) {
   }
   checks.require(options.tokens.validation >= 0 && options.tokens.validation < 1, "tokens.validation",
                  options.tokens.validation, "must be at least 0 and below 1");
+  checks.require(
+      options.tokens.validation == 0 || !options.tokens.tokenizer.empty() || options.tokens.train_vocab_size > 0,
+      "tokens.validation", options.tokens.validation, "must be 0 without tokens.tokenizer or tokens.train_vocab_size");
   checks.within("tokens.train_vocab_size", options.tokens.train_vocab_size, 0, int64_t{1} << 24);
   checks.require(options.tokens.tokenizer.empty() || options.tokens.train_vocab_size == 0, "tokens.train_vocab_size",
                  options.tokens.train_vocab_size, "must be 0 where tokens.tokenizer is given");

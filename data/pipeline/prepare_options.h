@@ -216,7 +216,7 @@ struct TokensOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("tokenizer", tokenizer, "file of the tokenizer; \"\": write documents (.jsonl.zst) instead of tokens");
+    v("tokenizer", tokenizer, "file of the tokenizer; \"\": documents (.jsonl.zst) are written, unless one is trained");
     v("train_vocab_size", train_vocab_size, "train a SentencePiece BPE of so many pieces on the documents; 0: none");
     v("eos", eos, "token that ends each document; \"\": as the tokenizer's files say");
     v("validation", validation, "share of the documents to hold out, like 2%; by a hash, so copies may be in both");

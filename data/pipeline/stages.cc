@@ -111,8 +111,9 @@ class JudgeByRules final : public Stage {
  public:
   explicit JudgeByRules(const RulesStage& options) : options_(options), rules_(rules_of(options)) {
     for (const RuleSet set : options.sets)
-      for (const ValueGroup group : groups_of(set))
-        if (std::find(groups_.begin(), groups_.end(), group) == groups_.end()) groups_.push_back(group);
+      for (const ValueGroup group : groups_of(set)) need(group);
+    for (const LimitOptions& limit : options.limits)
+      if (const std::optional<Value> value = value_of_name(limit.value)) need(group_of(*value));
   }
 
   bool run(Document& document) override {
@@ -125,8 +126,9 @@ class JudgeByRules final : public Stage {
     for (const NamedRule& rule : rules_) {
       const double* value = find_value(document, rule.value);
       if (value == nullptr) {
-        fail(Kind::kData, str("document ", document.id, " has no stored value '", rule.value, "'"),
-             "let an earlier run store it, or set values: measure");
+        fail(Kind::kData, str("document ", document.id, " has no value '", rule.value, "'"),
+             value_of_name(rule.value) ? "let an earlier run store it, or set values: measure"
+                                       : "no rule measures it, and neither an earlier stage nor the input stores it");
       }
       if (!rule.limits.hold(*value)) return drop(document, rule.reason);
     }
@@ -134,6 +136,9 @@ class JudgeByRules final : public Stage {
   }
 
  private:
+  void need(ValueGroup group) {
+    if (std::find(groups_.begin(), groups_.end(), group) == groups_.end()) groups_.push_back(group);
+  }
   void measure(Document& document) {
     Values values;
     TextMeter& meter = meter_of(word_rules_of(document));
@@ -311,6 +316,7 @@ StageMaker::StageMaker(const PrepareOptions& options) : options_(options), share
     const PrepareStage& stage = options.stages[i];
     if (const auto* language = std::get_if<LanguageStage>(&stage)) {
       shared.model = load(language->model);
+      for (const std::string& label : language->keep) shared.model->expect_label(label);
     } else if (const auto* classify = std::get_if<ClassifyStage>(&stage)) {
       shared.model = load(classify->model);
       shared.model->expect_label(classify->label);

@@ -25,7 +25,7 @@ WordRules word_rules_of(const Document& document);
 // All stages of a config, with what they share: models and lists of words, read once.
 class StageMaker {
  public:
-  // Error(kData) for a model or a list that cannot be read. Error(kConfig) for a limit of an unknown value.
+  // Error(kData) for a model or a list that cannot be read. Error(kConfig) for a label that a model has not.
   explicit StageMaker(const PrepareOptions& options);
 
   // For one thread. The stage is none that finds copies.

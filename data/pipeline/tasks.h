@@ -2,8 +2,9 @@
 // a finished one is not. A task's result depends on its input alone: any number of threads, ranks and starts make the
 // same directories.
 //
-// Ranks share the tasks by number and see each other's results in the file system. No rank talks to another: they may
-// be processes of mpirun, or of a Slurm array that run at different times.
+// Ranks share the tasks by number, and see each other's work and results in the file system. No rank talks to another:
+// they may be processes of mpirun, or of a Slurm array of which some start when others have ended. So a rank that is
+// done does the tasks that no process is at.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +28,12 @@ struct Share {
 struct TaskProgress {
   int64_t done = 0, all = 0;  // tasks, of all ranks as far as it is known
   int64_t found = 0;          // of those done, the ones that were done before
-  bool is_waiting = false;    // this rank's tasks are done, and others' are not
+  bool is_waiting = false;    // the tasks that are left are others'
 };
 
-// Runs the tasks of this rank that are not done: those whose number is the rank, modulo the ranks. Then waits until
-// all are done. The first error of a task ends the others after their current one, and is thrown.
+// Runs the tasks of this rank that are not done: those whose number is the rank, modulo the ranks. Then runs what other
+// ranks have not begun, and waits until all are done. The first error of a task ends the others after their current one,
+// and is thrown.
 void run_tasks(std::span<const Task> tasks, const Share& share,
                const std::function<void(const TaskProgress&)>& progress);
 

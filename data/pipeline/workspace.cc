@@ -2,7 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/strings.h"
 #include "data/dataset_writer.h"
@@ -31,6 +34,28 @@ std::vector<PrepareStep> steps_of(const PrepareOptions& options) {
   return steps;
 }
 
+std::string work_of(const PrepareOptions& options) {
+  return options.work.empty() ? without_slash(options.output) + ".work" : options.work;
+}
+
+bool is_inside(const std::string& path, const std::string& directory) {
+  namespace fs = std::filesystem;
+  const std::string inner = fs::weakly_canonical(path).string() + "/";
+  return inner.starts_with(without_slash(fs::weakly_canonical(directory).string()) + "/");
+}
+
+// Another run over the same input would read what this one has written.
+void check_places(const PrepareOptions& options, const std::string& work) {
+  if (is_inside(work, options.output)) {
+    fail(Kind::kConfig, str("the work directory ", work, " is inside of the output ", options.output),
+         "name another work");
+  }
+  for (const std::string& input : options.inputs)
+    for (const std::string& place : {options.output, work})
+      if (is_directory(input) && is_inside(place, input))
+        fail(Kind::kConfig, str(place, " is inside of the input ", input), "name another output and work");
+}
+
 // Changes with every edit of the file, as far as its size and times tell.
 std::string state_of(const CorpusFile& file) {
   struct stat status {};
@@ -47,7 +72,8 @@ Workspace::Workspace(const PrepareOptions& options, const std::string& tool)
       parts_(parts_of(files_, options.part_bytes)),
       steps_(steps_of(options)),
       maker_(options),
-      work_(options.work.empty() ? options.output + ".work" : options.work) {
+      work_(work_of(options)) {
+  check_places(options, work_);
   if (parts_.empty()) fail(Kind::kData, "the input files are empty");
   if (parts_.size() >= UINT32_MAX) fail(Kind::kConfig, "there are too many parts; set a larger part_bytes");
   if (!options.tokens.tokenizer.empty()) open_tokenizer(options.tokens.tokenizer);
@@ -68,8 +94,10 @@ void Workspace::name_folders() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     for (size_t stage = steps_[i].first; stage < steps_[i].end; ++stage) all += maker_.identity(stage);
     if (steps_[i].copies != nullptr) all += maker_.identity(steps_[i].end);
-    if (is_last(i) && options_.tokens.train_vocab_size > 0)
+    if (is_last(i) && options_.tokens.train_vocab_size > 0) {
+      all += str(" ", options_.tokens.train_vocab_size);
       trained_tokenizer_ = str(work_, "/tokenizer-", hash().substr(0, 12), "/tokenizer.model");
+    }
     if (is_last(i) && tokenizer_ != nullptr) all += str(tokenizer_->hash(), " ", tokenizer_->eos_id());
     if (is_last(i)) all += str(" ", options_.seed, " ", option_text(options_.tokens));
     const auto folder = [&](const char* name) { return str(work_, "/", i, "-", name, "-", hash().substr(0, 12)); };

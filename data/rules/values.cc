@@ -157,6 +157,13 @@ const std::vector<std::string_view>& TextMeter::words() {
   return words_;
 }
 
+// In the order of Value.
+ValueGroup group_of(Value value) {
+  if (value <= Value::kStopWords) return ValueGroup::kQuality;
+  if (value <= Value::kDuplicate10Grams) return ValueGroup::kRepetition;
+  return value <= Value::kLineEndsPerWord ? ValueGroup::kLines : ValueGroup::kChars;
+}
+
 void TextMeter::measure(ValueGroup group, Values& values) {
   switch (group) {
     case ValueGroup::kQuality:

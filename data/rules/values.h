@@ -75,6 +75,7 @@ class Values {
 
 // Groups of values that are measured together.
 enum class ValueGroup { kQuality, kRepetition, kLines, kChars };
+ValueGroup group_of(Value value);
 
 // Measures texts, one at a time; each thread has its own.
 class TextMeter {

@@ -98,7 +98,7 @@ Page& Page::operator=(Page&&) noexcept = default;
 
 std::optional<Page> Page::parse(std::string_view html, const HtmlLimits& limits, Problem& problem) {
   constexpr int64_t kLeast = int64_t{4} << 20;
-  if (most_depth(html) > limits.depth) {
+  if (most_depth(html, limits.depth + 1) > limits.depth) {
     problem = Problem::kTooDeep;
     return std::nullopt;
   }

@@ -6,8 +6,8 @@
 
 namespace tokamak {
 
-// An upper bound, from one pass over the bytes: open tags without a close tag of their name. Elements that HTML closes
-// by itself (<p>, <li>, <td>) do not count: they nest only within others.
-int64_t most_depth(std::string_view html);
+// An upper bound, from one pass over the bytes: open tags without an end tag that surely ends them. Elements that HTML
+// ends by itself (<p>, <li>, <td>) do not count: they nest only within others. Stops at `enough`.
+int64_t most_depth(std::string_view html, int64_t enough);
 
 }  // namespace tokamak

@@ -67,14 +67,21 @@ ParagraphKind kind_alone(const Paragraph& paragraph) {
   return paragraph.chars > kLong ? ParagraphKind::kGood : ParagraphKind::kNearlyGood;
 }
 
-// The kind of the nearest paragraph, from `at` in steps of `by`, that is neither short nor, if so asked, nearly good.
-ParagraphKind neighbour(const std::vector<Paragraph>& all, size_t at, int by, bool skip_nearly_good) {
-  for (auto i = static_cast<int64_t>(at) + by; i >= 0 && i < std::ssize(all); i += by) {
-    const ParagraphKind kind = all[static_cast<size_t>(i)].kind;
-    if (kind == ParagraphKind::kBad || kind == ParagraphKind::kGood) return kind;
-    if (kind == ParagraphKind::kNearlyGood && !skip_nearly_good) return kind;
+enum class NearlyGood { kCounts, kIsSkipped };
+
+// For each paragraph the kind of the nearest one before it (by 1) or after it (by -1) that is neither short nor skipped.
+std::vector<ParagraphKind> nearest(const std::vector<Paragraph>& all, int by, NearlyGood nearly_good) {
+  std::vector<ParagraphKind> kinds(all.size());
+  ParagraphKind last = ParagraphKind::kBad;
+  for (size_t done = 0; done < all.size(); ++done) {
+    const size_t i = by > 0 ? done : all.size() - 1 - done;
+    kinds[i] = last;
+    const ParagraphKind kind = all[i].kind;
+    const bool is_skipped =
+        kind == ParagraphKind::kBrief || (kind == ParagraphKind::kNearlyGood && nearly_good == NearlyGood::kIsSkipped);
+    if (!is_skipped) last = kind;
   }
-  return ParagraphKind::kBad;
+  return kinds;
 }
 
 }  // namespace
@@ -91,26 +98,26 @@ std::string text_paragraphs(const PageTree& tree) {
         break;
       }
   }
+  const auto good = [](ParagraphKind kind) { return kind == ParagraphKind::kGood; };
   std::vector<ParagraphKind> revised(all.size());
+  auto before = nearest(all, 1, NearlyGood::kIsSkipped), after = nearest(all, -1, NearlyGood::kIsSkipped);
+  const auto next_before = nearest(all, 1, NearlyGood::kCounts), next_after = nearest(all, -1, NearlyGood::kCounts);
   for (size_t i = 0; i < all.size(); ++i) {
     revised[i] = all[i].kind;
     if (all[i].kind != ParagraphKind::kBrief) continue;
-    const ParagraphKind before = neighbour(all, i, -1, true), after = neighbour(all, i, 1, true);
-    const bool both = before == ParagraphKind::kGood && after == ParagraphKind::kGood;
-    const bool either = before == ParagraphKind::kGood || after == ParagraphKind::kGood;
-    const bool nearly = neighbour(all, i, before == ParagraphKind::kGood ? 1 : -1, false) == ParagraphKind::kNearlyGood;
-    revised[i] = both || (either && nearly) ? ParagraphKind::kGood : ParagraphKind::kBad;
+    const ParagraphKind other_side = good(before[i]) ? next_after[i] : next_before[i];
+    const bool is_good = (good(before[i]) && good(after[i])) ||
+                         ((good(before[i]) || good(after[i])) && other_side == ParagraphKind::kNearlyGood);
+    revised[i] = is_good ? ParagraphKind::kGood : ParagraphKind::kBad;
   }
   for (size_t i = 0; i < all.size(); ++i) all[i].kind = revised[i];
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].kind != ParagraphKind::kNearlyGood) continue;
-    const bool good =
-        neighbour(all, i, -1, true) == ParagraphKind::kGood || neighbour(all, i, 1, true) == ParagraphKind::kGood;
-    revised[i] = good ? ParagraphKind::kGood : ParagraphKind::kBad;
-  }
+  before = nearest(all, 1, NearlyGood::kIsSkipped), after = nearest(all, -1, NearlyGood::kIsSkipped);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].kind == ParagraphKind::kNearlyGood)
+      revised[i] = good(before[i]) || good(after[i]) ? ParagraphKind::kGood : ParagraphKind::kBad;
   std::string text;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (revised[i] != ParagraphKind::kGood) continue;
+    if (!good(revised[i])) continue;
     if (!text.empty()) text += '\n';
     text += all[i].text;
   }

@@ -180,6 +180,11 @@ bool is_directory(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
+bool is_empty_directory(const std::string& path) {
+  std::error_code error;
+  return is_directory(path) && fs::is_empty(path, error) && !error;
+}
+
 fs::file_status entry_at(const std::string& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored);
@@ -241,10 +246,21 @@ void sync_directory(const std::string& path, Kind kind) {
   if (::fsync(fd.get()) != 0) fail_errno(kind, str("cannot sync directory ", path));
 }
 
+void sync_file(const std::string& path, Kind kind) {
+  const Descriptor fd(open_regular(path, O_RDONLY));
+  if (!fd) fail(kind, str("cannot open ", path, ": ", open_problem(errno)));
+  if (::fsync(fd.get()) != 0) fail_errno(kind, str("cannot sync ", path));
+}
+
 bool is_file_name(std::string_view name) {
   constexpr size_t kLongest = 255 - 5;
   return !name.empty() && name != "." && name != ".." && name.size() <= kLongest &&
          name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+}
+
+std::string without_slash(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  return end == std::string::npos ? path : path.substr(0, end + 1);
 }
 
 std::string parent_directory(const std::string& path) {

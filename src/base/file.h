@@ -103,6 +103,7 @@ std::string open_problem(int error);
 
 bool exists(const std::string& path);
 bool is_directory(const std::string& path);
+bool is_empty_directory(const std::string& path);
 std::filesystem::file_status entry_at(const std::string& path);  // the type of the entry itself; follows no link
 // Whether any user may replace entries of a directory: writable by others, without the sticky bit.
 bool is_writable_by_all(const std::string& directory);
@@ -117,7 +118,9 @@ void rename_path(const std::string& from, const std::string& to, Kind kind);
 void remove_file(const std::string& path, Kind kind);
 void remove_tree(const std::string& path, Kind kind);
 void sync_directory(const std::string& path, Kind kind);
+void sync_file(const std::string& path, Kind kind);      // that a library has written
 std::string parent_directory(const std::string& path);   // "." if there is none
+std::string without_slash(const std::string& path);      // at its end: "a/b/" is the same as "a/b"
 bool is_file_name(std::string_view name);                // a valid name of a directory's entry, with room for a suffix
 int64_t free_bytes(const std::string& path, Kind kind);  // free space of its file system for this user
 

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -16,16 +17,6 @@ namespace {
 
 constexpr const char* kMark = ".tokamak-tmp-";
 
-// "a/b/" is the same as "a/b".
-std::string without_slash(const std::string& path) {
-  const size_t end = path.find_last_not_of('/');
-  return end == std::string::npos ? path : path.substr(0, end + 1);
-}
-
-bool is_empty_directory(const std::string& path) {
-  return is_directory(path) && list_directory(path, Kind::kConfig).empty();
-}
-
 // kUnknown: the file system has no locks.
 enum class Writer { kGone, kAlive, kUnknown };
 
@@ -36,7 +27,23 @@ Writer writer_of(const std::string& staging) {
   return errno == EWOULDBLOCK ? Writer::kAlive : Writer::kUnknown;
 }
 
+// What processes write, or have left, for `path`.
+std::vector<std::string> staged_for(const std::string& path, Kind kind) {
+  const std::string parent = parent_directory(path);
+  const std::string start = std::filesystem::path(path).filename().string() + kMark;
+  std::vector<std::string> found;
+  for (const std::string& name : list_directory(parent, kind))
+    if (starts_with(name, start)) found.push_back(parent + "/" + name);
+  return found;
+}
+
 }  // namespace
+
+bool has_writer(const std::string& path) {
+  const std::vector<std::string> staged = staged_for(without_slash(path), Kind::kConfig);
+  return std::any_of(staged.begin(), staged.end(),
+                     [](const std::string& one) { return writer_of(one) != Writer::kGone; });
+}
 
 StagedOutput::StagedOutput(const std::string& path, What what, Kind kind, Existing existing)
     : path_(without_slash(path)), what_(what), kind_(kind), existing_(existing) {
@@ -66,11 +73,7 @@ StagedOutput::~StagedOutput() {
 }
 
 void StagedOutput::remove_leftovers() const {
-  const std::string parent = parent_directory(path_);
-  const std::string start = std::filesystem::path(path_).filename().string() + kMark;
-  for (const std::string& name : list_directory(parent, kind_)) {
-    if (!starts_with(name, start)) continue;
-    const std::string left = parent + "/" + name;
+  for (const std::string& left : staged_for(path_, kind_)) {
     switch (writer_of(left)) {
       case Writer::kAlive:
         fail(Kind::kConfig, str("another process is writing the output ", path_, ", in ", left),

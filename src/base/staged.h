@@ -11,6 +11,9 @@ namespace tokamak {
 // Whether commit() may replace an existing output.
 enum class Existing { kRefuse, kReplace };
 
+// Whether another process is writing `path` in this way, or may be: a file system without locks does not tell.
+bool has_writer(const std::string& path);
+
 class StagedOutput {
  public:
   enum class What { kFile, kDirectory };

@@ -21,10 +21,14 @@ namespace tokamak::cli {
 
 namespace {
 
-// A directory that is removed at the end.
+// A new directory that is removed at the end.
 class ScratchDirectory {
  public:
-  explicit ScratchDirectory(std::string path) : path_(std::move(path)) { make_directories(path_, Kind::kConfig); }
+  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {
+    if (exists(path_))
+      fail(Kind::kConfig, str("--scratch ", path_, " exists"), "name another: it is removed at the end");
+    make_directories(path_, Kind::kConfig);
+  }
   ~ScratchDirectory() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
@@ -181,7 +185,7 @@ class BenchDataCommand : public Command {
         pairs.push_back(scratch.file(str("pairs-", band)));
         write_pairs(files, band, {}, keys.rule(), pairs.back());
       }
-      write_copies(files, pairs, scratch.file("."));
+      write_copies(stage, files, pairs, scratch.file("."));
     });
     show(name + ": search", search_seconds, std::ssize(texts_), text_bytes_);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/lines.h"
 #include "base/log.h"
 #include "base/parallel_for.h"
+#include "base/printable.h"
 #include "base/staged.h"
 #include "cli/command.h"
 #include "cli/model_source.h"
@@ -128,6 +130,9 @@ class TrainClassifier : public Command {
   int run() override {
     if (holdout_ < 0 || holdout_ >= 1) fail(Kind::kConfig, "--holdout must be at least 0 and below 1");
     const std::vector<LabelledText> texts = inputs_.read();
+    const auto has_label = [&](const LabelledText& text) { return text.label == label_; };
+    if (!label_.empty() && std::none_of(texts.begin(), texts.end(), has_label))
+      fail(Kind::kConfig, str("no text has the label '", printable(label_), "' of --label"));
     std::vector<LabelledText> train, held;
     for (size_t i = 0; i < texts.size(); ++i)
       (held_out(options_.seed, static_cast<int64_t>(i), holdout_) ? held : train).push_back(texts[i]);
@@ -196,7 +201,12 @@ class ApplyClassifier : public Command {
 
   int run() override {
     if (keep_ <= 0 || keep_ > 1) fail(Kind::kConfig, "--keep must be above 0 and at most 1");
+    if (compression_of(output_) == Compression::kGzip)
+      fail(Kind::kConfig, str("--output ", output_, ": gzip is not written"), "name a .jsonl or .jsonl.zst file");
+    if (exists(output_)) fail(Kind::kConfig, str("the output ", output_, " exists"), "name another, or remove it");
     if (!classifier_.empty()) {
+      if (!model_.checkpoint.empty() || !model_.model.empty())
+        fail(Kind::kConfig, "--classifier excludes --checkpoint and --model");
       if (name_.empty()) name_ = "quality";
       const TextClassifier classifier(classifier_);
       classifier.expect_label(label_);
@@ -253,7 +263,9 @@ class ApplyClassifier : public Command {
             const auto item = static_cast<size_t>(sequences[i].item);
             sums[item] += logs[i], tokens[item] += double(sequences[i].scored);
           }
-          for (size_t i = 0; i < sums.size(); ++i) sums[i] = std::exp(-sums[i] / std::max(1.0, tokens[i]));
+          // A text of no token says nothing, so that it comes last.
+          for (size_t i = 0; i < sums.size(); ++i)
+            sums[i] = tokens[i] > 0 ? std::exp(-sums[i] / tokens[i]) : std::numeric_limits<double>::infinity();
           return sums;
         },
         world.rank() == 0);
@@ -288,15 +300,16 @@ class ApplyClassifier : public Command {
   void score_all(const ScoreBatch& score, bool writes) {
     int64_t total = 0, done = 0;
     for (const CorpusFile& file : find_corpus(inputs_)) total += file.bytes;
+    const bool least_first = classifier_.empty();
+    const double worst = (least_first ? 1 : -1) * std::numeric_limits<double>::infinity();
     std::vector<double> scores;
     ProgressLines lines;
     for_batches([&](const std::vector<Document>& documents) {
-      for (const double one : score(documents)) scores.push_back(one);
+      for (const double one : score(documents)) scores.push_back(std::isnan(one) ? worst : one);
       for (const Document& document : documents) done += std::ssize(document.text);
       if (writes) lines.at(std::min(done, total), total, str(", ", scores.size(), " documents scored"));
     });
     if (!writes) return;
-    const bool least_first = classifier_.empty();
     std::vector<double> sorted = scores;
     std::sort(sorted.begin(), sorted.end());
     if (sorted.empty()) fail(Kind::kData, "the inputs have no document");
@@ -305,6 +318,7 @@ class ApplyClassifier : public Command {
     };
     const double limit = least_first ? at(keep_) : at(1 - keep_);
     write([&](size_t number, Document& document) {
+      if (number >= scores.size()) fail(Kind::kData, "the inputs have grown while they were read");
       set_value(document, name_, scores[number]);
       return keep_ == 1 || (least_first ? scores[number] < limit : scores[number] >= limit);
     });

@@ -83,8 +83,8 @@ class PrepareCommand : public Command {
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file, for example output=data/web");
     parser->add_flag("--print-config", print_config_, "print the resolved config with each key's meaning, and stop");
     parser->add_flag("--config-reference", print_reference_, "print docs/prepare.md, and stop");
-    parser->add_option("--explain", explain_, "print what every stage makes of one document, and stop")
-        ->type_name("ID");
+    explains_ = parser->add_option("--explain", explain_, "print what every stage makes of one document, and stop")
+                    ->type_name("ID");
     parser->add_flag("--json", json_, "print the report as JSON");
   }
 
@@ -100,8 +100,8 @@ class PrepareCommand : public Command {
       std::cout << emit_yaml(tree_of(options), Help::kTrailing);
       return 0;
     }
-    const std::string tool = split(version_text(), '\n').front();
-    if (!explain_.empty()) return print_explanation(options, tool);
+    const std::string tool = program_name();
+    if (explains_->count() > 0) return print_explanation(options, tool);
 
     PrepareContext context;
     context.share = share_of_environment([](const char* name) -> const char* { return std::getenv(name); });
@@ -134,6 +134,7 @@ class PrepareCommand : public Command {
   }
 
   std::string path_, explain_;
+  CLI::Option* explains_ = nullptr;
   std::vector<std::string> overrides_;
   bool print_config_ = false, print_reference_ = false, json_ = false;
 };

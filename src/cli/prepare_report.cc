@@ -94,7 +94,8 @@ Table tallies_of(const std::string& name, const std::string& of, const std::map<
   Tally all;
   for (const auto& [key, tally] : tallies) all += tally;
   Table table = {{name, of, "", "bytes", ""}, {}};
-  for (const auto& [key, tally] : tallies) table.rows.push_back(cells(key.empty() ? "unknown" : key, tally, all));
+  for (const auto& [key, tally] : tallies)
+    table.rows.push_back(cells(key.empty() ? "unknown" : printable(key, 60), tally, all));
   return table;
 }
 
@@ -112,7 +113,7 @@ double quantile(const Histogram& histogram, double part) {
 Table values_of(const PrepareCounts& counts) {
   Table table = {{"value", "documents", "5%", "25%", "50%", "75%", "95%"}, {}};
   for (const auto& [name, histogram] : counts.values()) {
-    std::vector<std::string> row = {name, str(histogram.count())};
+    std::vector<std::string> row = {printable(name, 60), str(histogram.count())};
     for (const double part : {0.05, 0.25, 0.5, 0.75, 0.95}) row.push_back(significant(quantile(histogram, part), 2));
     table.rows.push_back(std::move(row));
   }
@@ -229,7 +230,7 @@ std::string report_page(const PrepareReport& report, const std::string& config, 
     out += str("<h2>", section.title, "</h2>\n", table_page(section.table));
   out += "<h2>Histograms</h2>\n";
   for (const auto& [name, histogram] : report.counts.values())
-    out += str("<div class=\"value\"><h3>", escaped(name), "</h3>", bars_of(histogram), "</div>\n");
+    out += str("<div class=\"value\"><h3>", escaped(printable(name, 60)), "</h3>", bars_of(histogram), "</div>\n");
   out += "<h2>Examples of dropped documents</h2>\n";
   for (const auto& [reason, examples] : report.counts.examples()) {
     out += str("<h3>", escaped(reason), "</h3>\n");
@@ -244,14 +245,20 @@ std::string explanation_text(const Explanation& explanation) {
   std::string out = str("id:       ", printable(document.id, 200), "\nfile:     ", explanation.file, "\n");
   if (!document.url.empty()) out += str("url:      ", printable(document.url, 200), "\n");
   if (!document.language.empty()) out += str("language: ", printable(document.language), "\n");
+  bool is_dropped = false;
   for (const StageVerdict& stage : explanation.stages) {
-    out += str(stage.stage, ": ", stage.is_kept ? "kept" : str("DROPPED by ", stage.reason), ", ", stage.bytes,
-               " bytes\n");
+    const std::string verdict = !stage.is_known ? str("not known: the search has not run, or did not get the document")
+                                : stage.is_kept
+                                    ? str(is_dropped ? "would keep it" : "kept", ", ", stage.bytes, " bytes")
+                                    : str(is_dropped ? "would drop it by " : "DROPPED by ", stage.reason);
+    out += str(stage.stage, ": ", verdict, "\n");
+    is_dropped |= !stage.is_kept;
     for (const DocumentValue& value : stage.values)
-      out += str("    ", value.name, std::string(value.name.size() < 28 ? 28 - value.name.size() : 1, ' '),
-                 significant(value.value, 6), "\n");
+      out +=
+          str("    ", printable(value.name, 60), std::string(value.name.size() < 28 ? 28 - value.name.size() : 1, ' '),
+              significant(value.value, 6), "\n");
   }
-  return out + str("---\n", document.text, "\n");
+  return out + str("---\n", printable_lines(document.text), "\n");
 }
 
 }  // namespace tokamak::cli

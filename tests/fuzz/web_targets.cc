@@ -83,9 +83,10 @@ Verdict document(std::string_view bytes) {
   if (bytes.find('\n') != std::string_view::npos) return Verdict::kRefused;
   DocumentLineReader reader("text");
   Document first, second;
-  std::string problem, line, again;
+  std::string line, again;
+  LineProblem problem;
   if (!reader.read(bytes, first, problem)) {
-    require(!problem.empty());
+    require(!problem.what.empty());
     return Verdict::kRefused;
   }
   append_document_line(first, line);

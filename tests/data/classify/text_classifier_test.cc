@@ -1,6 +1,8 @@
 // A model learns labels from examples, and is the same file each time.
 #include "data/classify/text_classifier.h"
 
+#include <fasttext/fasttext.h>
+
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
@@ -58,6 +60,57 @@ TEST_CASE("a missing or damaged model is an error with its path") {
   CHECK_THROWS_WITH(TextClassifier(dir.file("none.bin")), Catch::Contains("none.bin"));
   write_text_atomically(dir.file("bad.bin"), "not a model at all", Kind::kData);
   CHECK_THROWS_WITH(TextClassifier(dir.file("bad.bin")), Catch::Contains("bad.bin is no model of fastText"));
+}
+
+TEST_CASE("a model that is cut anywhere is an error with the place, and so is one that is too long") {
+  const TempDir dir;
+  train_classifier(examples(), kSmall, dir.file("a.bin"));
+  const std::string whole = read_text(dir.file("a.bin"), Kind::kData);
+  for (size_t size = 0; size < whole.size(); size += 1 + size / 3) {
+    INFO(size << " of " << whole.size());
+    write_text_atomically(dir.file("cut.bin"), whole.substr(0, size), Kind::kData);
+    CHECK_THROWS_AS(TextClassifier(dir.file("cut.bin")), Error);
+    if (size >= 8)
+      CHECK_THROWS_WITH(TextClassifier(dir.file("cut.bin")), Catch::Contains(str("is cut: it ends at byte ", size)));
+  }
+  write_text_atomically(dir.file("long.bin"), whole + "x", Kind::kData);
+  CHECK_THROWS_WITH(TextClassifier(dir.file("long.bin")), Catch::Contains(str("has ", whole.size() + 1, " bytes")));
+}
+
+TEST_CASE("a quantized model is read") {
+  const TempDir dir;
+  std::vector<LabelledText> texts = examples();
+  for (int i = 0; i < 300; ++i) texts.push_back({"en", str("word", i)});
+  train_classifier(texts, kSmall, dir.file("a.bin"));
+  fasttext::FastText model;
+  model.loadModel(dir.file("a.bin"));
+  for (const bool norms : {false, true}) {
+    fasttext::Args args;
+    args.qnorm = norms, args.dsub = 2;
+    fasttext::FastText quantized;
+    quantized.loadModel(dir.file("a.bin"));
+    quantized.quantize(args);
+    quantized.saveModel(dir.file("a.ftz"));
+    CHECK(TextClassifier(dir.file("a.ftz")).best("the dog of the house").name == "en");
+    const std::string whole = read_text(dir.file("a.ftz"), Kind::kData);
+    write_text_atomically(dir.file("cut.ftz"), whole.substr(0, whole.size() - 1), Kind::kData);
+    CHECK_THROWS_WITH(TextClassifier(dir.file("cut.ftz")), Catch::Contains("is cut"));
+  }
+}
+
+TEST_CASE("words that mean something else to fastText are text") {
+  const TempDir dir;
+  train_classifier(examples(), kSmall, dir.file("a.bin"));
+  const TextClassifier classifier(dir.file("a.bin"));
+  const std::string german = "die Katze liegt vor der T\u00fcr des Hauses und das ist es, was sie gesagt haben";
+  CHECK(classifier.best("the cat </s> " + german + " " + german).name == "de");
+  std::vector<LabelledText> marked = examples();
+  for (LabelledText& text : marked) text.text += " __label__x </s>";
+  train_classifier(marked, kSmall, dir.file("b.bin"));
+  CHECK(TextClassifier(dir.file("b.bin")).labels("the cat", 10).size() == 3);
+  for (const std::string label : {"", "two words", "a\tb"})
+    CHECK_THROWS_WITH(train_classifier({{label, "a"}, {"b", "c"}}, kSmall, dir.file("c.bin")),
+                      Catch::Contains("is no word"));
 }
 
 TEST_CASE("one label is no choice") {

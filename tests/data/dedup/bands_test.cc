@@ -105,6 +105,15 @@ TEST_CASE("with a distance, documents of equal prefixes are pairs if few of all 
   CHECK(count({.prefix_bits = 16, .distance = 4, .longest_run = 1}) == 2);
 }
 
+TEST_CASE("many copies of one document make as many pairs as copies") {
+  const TempDir dir;
+  std::vector<Keyed> documents(1000, {{{7, 1}}});
+  documents.push_back({{{7, 3}}});
+  const std::vector<BandFile> parts = written(dir, documents, 300, 1);
+  CHECK(pairs_of(parts, {.prefix_bits = 64, .distance = 1}, 4).size() == 1000);
+  CHECK(pairs_of(parts, {}, 4).size() == 999);
+}
+
 TEST_CASE("a prefix may end in the second word of a key") {
   const TempDir dir;
   const uint64_t low = uint64_t{1} << 20, middle = uint64_t{1} << 40;  // bits 107 and 87 of a key

@@ -49,6 +49,26 @@ TEST_CASE("the more words change, the more bits do; unrelated texts differ in ha
   CHECK(all / kTexts < 70);
 }
 
+TEST_CASE("a bit of the fingerprint is the majority of that bit in the n-grams' hashes") {
+  // A text of one n-gram has its hash as the fingerprint.
+  for (const int words : {3, 4, 5, 6, 7, 10, 33, 66, 131}) {
+    INFO(words);
+    std::string text;
+    std::vector<std::string> all;
+    for (int i = 0; i < words; ++i) all.push_back(str("w", i * i % 23, i % 7)), text += all.back() + " ";
+    std::vector<int> counts(128);
+    for (size_t i = 0; i + 3 <= all.size(); ++i) {
+      const Fingerprint hash = simhash(str(all[i], " ", all[i + 1], " ", all[i + 2]), FingerprintBits::k128);
+      for (size_t bit = 0; bit < 128; ++bit) counts[bit] += static_cast<int>(hash[bit / 64] >> bit % 64 & 1);
+    }
+    const Fingerprint print = simhash(text, FingerprintBits::k128);
+    int wrong = 0;
+    for (size_t bit = 0; bit < 128; ++bit)
+      wrong += (print[bit / 64] >> bit % 64 & 1) != static_cast<uint64_t>(counts[bit] > (words - 2) / 2);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("64 bits are the first 64 of 128") {
   const std::string text = random_text(3, 100);
   const Fingerprint narrow = simhash(text, FingerprintBits::k64), wide = simhash(text, FingerprintBits::k128);

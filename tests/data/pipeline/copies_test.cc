@@ -45,7 +45,7 @@ Found without_copies(const PrepareStage& stage, const Parts& parts, uint64_t ran
       pairs.push_back(dir.file(str("pairs-", band, "-", range)));
       write_pairs(files, band, {range, ranges}, rule, pairs.back());
     }
-  write_copies(files, pairs, dir.path());
+  write_copies(stage, files, pairs, dir.path());
   Found found;
   for (size_t part = 0; part < parts.size(); ++part) {
     CopyFilter filter(stage, copies_file(dir.path(), part));

@@ -152,10 +152,16 @@ TEST_CASE("what is no document is dropped with its reason") {
     else
       texts.push_back(document.text);
   }
-  CHECK(reasons == std::vector<std::string>{"input.no_json", "input.too_long", "input.no_json", "input.no_json",
+  CHECK(reasons == std::vector<std::string>{"input.no_json", "input.too_long", "input.no_text", "input.no_json",
                                             "input.too_long", "input.http_status", "input.no_html", "input.no_http",
                                             "input.too_long", "input.no_body"});
   CHECK(texts == std::vector<std::string>{"good", "last", "one", "two\ufffd", "three"});
+}
+
+TEST_CASE("a name that is not UTF-8 is refused: ids and reports could not hold it") {
+  const TempDir dir;
+  write_text_atomically(dir.file("a\xff.jsonl"), "{\"text\": \"a\"}\n", Kind::kData);
+  CHECK_THROWS_WITH(find_corpus({dir.path()}), Catch::Contains("a\\xff.jsonl is not UTF-8"));
 }
 
 TEST_CASE("a document without an id has its file and place") {

@@ -98,10 +98,11 @@ TEST_CASE("the output is the same bits for any threads, ranks and memory") {
   CHECK(files_of(work.dir.file("b")) == expected);
 
   PrepareOptions shared = work.options("c");
+  shared.memory = 2000;  // of the searches; ranks with more threads have less for each
   std::vector<std::thread> ranks;
   for (int64_t rank = 0; rank < 3; ++rank)
     ranks.emplace_back([&, rank] {
-      PrepareContext context{.share = {.rank = rank, .ranks = 3}, .tool = "test"};
+      PrepareContext context{.share = {.rank = rank, .ranks = 3, .threads = 1 + 7 * rank}, .tool = "test"};
       run(shared, context);
     });
   for (std::thread& rank : ranks) rank.join();
@@ -165,6 +166,66 @@ TEST_CASE("a tokenizer is trained on the documents, and makes the same shards ag
   CHECK(same.validation->id() == report.validation->id());
 }
 
+TEST_CASE("tokenizers of several sizes share a work directory") {
+  const Work work;
+  for (const int64_t size : {300, 350}) {
+    PrepareOptions options = work.options(str("of-", size));
+    options.work = work.dir.file("w");
+    options.tokens.train_vocab_size = size;
+    CHECK(run(options).train->vocab_size == size);
+  }
+}
+
+TEST_CASE("an empty directory may be the output, by any name") {
+  const Work work;
+  for (const std::string name : {"plain", "slash/"}) {
+    PrepareOptions options = work.options(name);
+    make_directories(options.output, Kind::kData);
+    run(options);
+    CHECK(exists(work.dir.file(name + "/report.json")));
+    CHECK(run(options).files == 1);  // finished already
+    options.work = options.output + "/wk";
+    CHECK_THROWS_WITH(run(options), Catch::Contains("is inside of the output"));
+  }
+  PrepareOptions options = work.options("in");
+  options.inputs = {work.dir.path()};
+  CHECK_THROWS_WITH(run(options), Catch::Contains("is inside of the input"));
+}
+
+TEST_CASE("a damaged report is an error that names it") {
+  const Work work;
+  const PrepareReport report = run(work.options());
+  const std::string path = work.options().output + "/report.json";
+  write_text_atomically(path, "{\"identity\": 5}", Kind::kData);
+  CHECK_THROWS_WITH(run(work.options()), Catch::Contains("another config, input or version made it"));
+  write_text_atomically(path, "{\"identity\": \"" + report.identity + "\", \"files\": []}", Kind::kData);
+  CHECK_THROWS_WITH(run(work.options()), Catch::Contains("report.json is damaged"));
+}
+
+TEST_CASE("a damaged line between two steps is an error: a search counts documents") {
+  const Work work;
+  run(work.options());
+  PrepareOptions other = work.options("other");
+  other.work = work.options().output + ".work";
+  other.stages.back() = C4Stage{};
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(other.work))
+    if (entry.path().filename() == "kept.jsonl.zst" && entry.path().string().find("0-documents") != std::string::npos) {
+      ZstdWriter zstd(entry.path().string(), Kind::kData);
+      zstd.write("{\"id\": \"d1\"}\n");
+      zstd.finish();
+    }
+  CHECK_THROWS_WITH(run(other), Catch::Contains("kept.jsonl.zst") || Catch::Contains("is damaged: input.no_text"));
+}
+
+TEST_CASE("a search by a value that no document has is an error") {
+  const Work work;
+  PrepareOptions options = work.options();
+  options.stages = {RulesStage{.sets = {RuleSet::kGopherQuality}}, ExactStage{.best_by = "wrods"}};
+  CHECK_THROWS_WITH(run(options), Catch::Contains("no document has a value 'wrods'"));
+  options.stages.back() = ExactStage{.best_by = "words"};
+  CHECK(sum_of(run(options).counts.drops().at("exact")).documents == 7);
+}
+
 TEST_CASE("a set without documents is an error") {
   const Work work;
   PrepareOptions options = work.options();
@@ -184,7 +245,9 @@ TEST_CASE("dropped documents are kept with their reasons if asked for") {
   again.output = work.dir.file("dropped");
   const PrepareReport report = run(again);
   CHECK(sum_of(report.counts.written()).documents == 8);
-  CHECK(files_of(options.output).find("gopher_quality.words") != std::string::npos);
+  again.output = work.dir.file("once");
+  again.stages = {ExactStage{}};  // the reason of the first run is not one to drop
+  CHECK(sum_of(run(again).counts.written()).documents == 2);
 }
 
 TEST_CASE("a damaged file stops the run, or is counted") {
@@ -224,4 +287,12 @@ TEST_CASE("a document is explained stage by stage, with the run's verdict on cop
   CHECK(brief->stages[1].reason == "gopher_quality.words");
   CHECK(brief->stages.back().stage == "mask");
   CHECK_FALSE(explain(work.options(), "test", "none"));
+  PrepareOptions lines = work.options("lines");  // of documents 3, 10 and so on, all lines are copies
+  lines.stages = {ExactStage{.unit = CopyUnit::kParagraphs}, RulesStage{.sets = {RuleSet::kGopherQuality}}};
+  CHECK_FALSE(explain(lines, "test", "d3")->stages[1].is_known);
+  run(lines);
+  const auto cut = explain(lines, "test", "d3");
+  REQUIRE(cut);
+  CHECK(cut->stages[1].reason == "exact.empty");
+  CHECK(cut->document.text.empty());
 }

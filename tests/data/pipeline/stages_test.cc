@@ -110,6 +110,15 @@ TEST_CASE("limits replace those of the sets, side by side, for some languages or
   CHECK(run(german, document) == "gopher_quality.stop_words");
 }
 
+TEST_CASE("a limit may be of a value that no set has: it is measured") {
+  RulesStage stage{.sets = {}, .limits = {{.value = "words", .least = {5}}}};
+  Document few = document_of("Three words only."), enough = document_of("There are many more than five words here.");
+  CHECK(run(stage, few) == "rules.words");
+  CHECK(run(stage, enough) == "");
+  stage.limits.front().value = "wrods";
+  CHECK_THROWS_WITH(run(stage, enough), Catch::Contains("has no value 'wrods'"));
+}
+
 TEST_CASE("values of an earlier run are judged without the text") {
   Document document = document_of("anything");
   set_value(document, "words", 70);
@@ -119,7 +128,7 @@ TEST_CASE("values of an earlier run are judged without the text") {
   stored.limits.push_back({.value = "perplexity", .most = {200}});
   CHECK(run(stored, document) == "rules.perplexity");
   stored.limits.back().value = "absent";
-  CHECK_THROWS_WITH(run(stored, document), Catch::Contains("has no stored value 'absent'"));
+  CHECK_THROWS_WITH(run(stored, document), Catch::Contains("has no value 'absent'"));
 }
 
 TEST_CASE("a model labels the language, and other languages and doubtful texts go") {

@@ -5,12 +5,14 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/staged.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -73,6 +75,46 @@ TEST_CASE("ranks share the tasks, and each returns when all are done") {
   for (std::thread& rank : ranks) rank.join();
   CHECK(complete == 3);
   for (const std::atomic<int>& runs : work.runs) CHECK(runs == 1);
+}
+
+TEST_CASE("a rank that is done does the tasks of ranks that have not started") {
+  const TempDir dir;
+  Work work(dir, 10);
+  bool waits = false;
+  run_tasks(work.tasks, {.rank = 1, .ranks = 4, .threads = 2}, [&](const TaskProgress& p) { waits |= p.is_waiting; });
+  for (const std::atomic<int>& runs : work.runs) CHECK(runs == 1);
+  CHECK(waits);
+  run_tasks(work.tasks, {.rank = 0, .ranks = 4}, ignore);  // starts late
+  for (const std::atomic<int>& runs : work.runs) CHECK(runs == 1);
+}
+
+TEST_CASE("a task that another process is at is waited for") {
+  const TempDir dir;
+  Work work(dir, 3);
+  std::optional<StagedOutput> other(std::in_place, work.tasks[1].output, StagedOutput::What::kDirectory, Kind::kData);
+  std::thread process([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    other->commit();
+  });
+  run_tasks(work.tasks, {}, ignore);
+  CHECK(exists(work.tasks[1].output));
+  process.join();
+  CHECK(work.runs[0] == 1);
+  CHECK(work.runs[1] == 0);
+  CHECK(work.runs[2] == 1);
+}
+
+TEST_CASE("a task that another process has made meanwhile is done") {
+  const TempDir dir;
+  Work work(dir, 1);
+  work.tasks[0].run = [&](const std::string& staging) {
+    write_text_atomically(staging + "/number", "0", Kind::kData);
+    make_directories(work.tasks[0].output, Kind::kData);
+    write_text_atomically(work.tasks[0].output + "/number", "other", Kind::kData);
+  };
+  run_tasks(work.tasks, {}, ignore);
+  CHECK(read_text(work.tasks[0].output + "/number", Kind::kData) == "other");
+  CHECK(list_directory(dir.path(), Kind::kData).size() == 1);
 }
 
 TEST_CASE("a failed task is thrown and leaves nothing; a second start does what is left") {

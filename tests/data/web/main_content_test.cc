@@ -139,6 +139,12 @@ TEST_CASE("paragraphs that look like text are long or between such") {
   CHECK(text.find("Foot") == std::string::npos);
 }
 
+TEST_CASE("many short paragraphs take no longer than as many bytes of others") {
+  std::string items;  // a search for neighbours from each of them would take minutes
+  for (int i = 0; i < 100'000; ++i) items += "<dd>ab";
+  CHECK(main_text(items).size() > 100'000);
+}
+
 TEST_CASE("the whole content leaves out the frame and keeps lists and loose text") {
   Page::Problem problem{};
   const auto page = Page::parse(
