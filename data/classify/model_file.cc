@@ -54,7 +54,7 @@ class ModelWalk {
     return value;
   }
 
-  // Of a count or a product of counts.
+  // A count, or the product of two.
   int64_t checked(int64_t count, int64_t times = 1) const {
     int64_t product = 0;
     if (count < 0 || times < 0 || __builtin_mul_overflow(count, times, &product) || product > kMost)

@@ -28,9 +28,9 @@ class DocumentLineReader {
   DocumentLineReader(const DocumentLineReader&) = delete;
   DocumentLineReader& operator=(const DocumentLineReader&) = delete;
 
-  // Sets the document's members. False, with what is wrong, if the line is no JSON object in UTF-8, has no such text, or
-  // is nested too deep; the document then has anything. An `id` may be a number. Other members of another type than ours
-  // are metadata.
+  // Sets the document's members. False, with what is wrong, if the line is no JSON object in UTF-8, has no such text,
+  // or is nested too deep; the document then has anything. An `id` may be a number. Other members of another type than
+  // ours are metadata.
   bool read(std::string_view line, Document& document, LineProblem& problem);
 
  private:

@@ -31,9 +31,9 @@ struct TaskProgress {
   bool is_waiting = false;    // the tasks that are left are others'
 };
 
-// Runs the tasks of this rank that are not done: those whose number is the rank, modulo the ranks. Then runs what other
-// ranks have not begun, and waits until all are done. The first error of a task ends the others after their current one,
-// and is thrown.
+// Runs the tasks of this rank that are not done: those whose number is the rank, modulo the ranks. Then runs what
+// other ranks have not begun, and waits until all are done. The first error of a task ends the others after their
+// current one, and is thrown.
 void run_tasks(std::span<const Task> tasks, const Share& share,
                const std::function<void(const TaskProgress&)>& progress);
 

@@ -1,4 +1,5 @@
-// The lead of an article: a paragraph that sums it up, between the page's heading and the part that is marked as content.
+// The lead of an article: a paragraph that sums it up, between the page's heading and the part that is marked as
+// content.
 #pragma once
 
 #include <string>

@@ -94,7 +94,7 @@ Tag tag_end(std::string_view html, size_t at) {
   return {html.size()};
 }
 
-// What is open: elements by name, in frames from one barrier to the next.
+// The open elements by name, in frames from one barrier to the next.
 class OpenElements {
  public:
   int64_t depth() const { return depth_; }

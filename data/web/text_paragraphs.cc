@@ -69,7 +69,8 @@ ParagraphKind kind_alone(const Paragraph& paragraph) {
 
 enum class NearlyGood { kCounts, kIsSkipped };
 
-// For each paragraph the kind of the nearest one before it (by 1) or after it (by -1) that is neither short nor skipped.
+// For each paragraph the kind of the nearest one before it (by 1) or after it (by -1) that is neither short nor
+// skipped.
 std::vector<ParagraphKind> nearest(const std::vector<Paragraph>& all, int by, NearlyGood nearly_good) {
   std::vector<ParagraphKind> kinds(all.size());
   ParagraphKind last = ParagraphKind::kBad;

@@ -2,8 +2,8 @@
 """Scores the extractors of `tokamak data prepare`, and trafilatura, on labelled pages.
 
 FOLDER has pages.tar.xz (pages/FILE) and labels.json: {address: {"file": FILE, "with": [segments of the main text],
-"without": [segments that are not in it]}}, as trafilatura's evaluation set has them (tests/evaldata.json). A `with` that
-the text contains is a true positive, a `without` that it contains a false one. Prints precision, recall and F1 on all
+"without": [segments that are not in it]}}, as in trafilatura's evaluation set (tests/evaldata.json). A `with` that the
+text contains is a true positive, a `without` that it contains a false one. Prints precision, recall and F1 on all
 pages and on each half, every other page by name: our rules were chosen on the even half only.
 
 usage: scripts/bench/extraction.py FOLDER

@@ -111,7 +111,7 @@ def pages(archive):
 
 
 def addresses(folder):
-    """Of the documents that `tokamak data prepare` wrote"""
+    """The addresses of the documents that `tokamak data prepare` wrote"""
     for path in sorted((folder / "documents").iterdir()):
         for line in run("zstd", "-dc", path).splitlines():
             yield json.loads(line)["url"]
@@ -174,7 +174,7 @@ def bits_per_byte(out, arm, seed, shards, held_out, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True, help="folder of packages, texts and runs")
-    parser.add_argument("--steps", type=int, default=300, help="steps of 4,096 tokens (%(default)s)")
+    parser.add_argument("--steps", type=int, default=600, help="steps of 4,096 tokens (%(default)s)")
     options = parser.parse_args()
     out = Path(options.out).resolve()
     out.mkdir(parents=True, exist_ok=True)

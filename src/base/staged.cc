@@ -27,7 +27,7 @@ Writer writer_of(const std::string& staging) {
   return errno == EWOULDBLOCK ? Writer::kAlive : Writer::kUnknown;
 }
 
-// What processes write, or have left, for `path`.
+// The places where processes write, or have left, what becomes `path`.
 std::vector<std::string> staged_for(const std::string& path, Kind kind) {
   const std::string parent = parent_directory(path);
   const std::string start = std::filesystem::path(path).filename().string() + kMark;

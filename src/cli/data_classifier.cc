@@ -223,6 +223,8 @@ class ApplyClassifier : public Command {
           true);
       return 0;
     }
+    if (model_.checkpoint.empty() && model_.model.empty())
+      fail(Kind::kConfig, "none of --classifier, --checkpoint and --model is given");
     if (name_.empty()) name_ = "perplexity";
     return run_in_world([this](World& world) {
       or_end_all(world, [&] { score_by_model(world); });
