@@ -333,10 +333,7 @@ void Preparation::write_output(const std::string& staging) const {
 
 nlohmann::json read_report_json(const std::string& output) {
   const std::string path = output + kReport;
-  if (!exists(path)) return {};
-  nlohmann::json report = nlohmann::json::parse(read_text(path, Kind::kData), nullptr, false);
-  const bool is_report = report.is_object() && report.contains("identity") && report["identity"].is_string();
-  return is_report ? report : nlohmann::json();
+  return exists(path) ? nlohmann::json::parse(read_text(path, Kind::kData), nullptr, false) : nlohmann::json();
 }
 
 // Whether `output` is what this run would write. An empty directory goes: tasks take what exists for done.
@@ -345,7 +342,7 @@ bool is_made(const std::string& output, const std::string& identity) {
   if (is_empty_directory(output)) std::filesystem::remove(output, ignored);
   if (!exists(output)) return false;
   const nlohmann::json report = read_report_json(output);
-  if (!report.is_null() && report["identity"] == identity) return true;
+  if (report.is_object() && report.contains("identity") && report["identity"] == identity) return true;
   fail(Kind::kConfig, str("the output ", output, " exists, and another config, input or version made it"),
        "name another output, or remove it");
 }

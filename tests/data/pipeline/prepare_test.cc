@@ -192,6 +192,44 @@ TEST_CASE("an empty directory may be the output, by any name") {
   CHECK_THROWS_WITH(run(options), Catch::Contains("is inside of the input"));
 }
 
+TEST_CASE("text that stages remove from documents is counted, and so are the bytes that are read") {
+  const Work work;
+  std::string text;
+  for (int i = 0; i < 300; ++i)
+    text += str("{\"text\": \"Menu\\n", sentence(5 * i), " ", sentence(5 * i + 1), " ", sentence(5 * i + 2), " ",
+                sentence(5 * i + 3), " ", sentence(5 * i + 4), "\"}\n");
+  write_text_atomically(work.dir.file("c.jsonl"), text, Kind::kData);
+  PrepareOptions options = work.options();
+  options.stages = {C4Stage{}};
+  PrepareProgress last;
+  PrepareContext context{.tool = "test"};
+  context.progress = [&](const PrepareProgress& progress) {
+    if (progress.total_bytes > 0) last = progress;
+  };
+  const PrepareReport report = run(options, context);
+  CHECK(report.counts.removals().at("c4").documents == 300);
+  CHECK(report.counts.removals().at("c4").bytes == 300 * 5);
+  CHECK(last.tasks.all > 9);
+  CHECK(last.bytes == std::ssize(text));
+  CHECK(last.total_bytes == std::ssize(text));
+}
+
+TEST_CASE("an input cannot fill the report with names") {
+  const Work work;
+  std::string text;
+  for (int i = 0; i < 2000; ++i)
+    text += str("{\"text\": \"a\", \"language\": \"l", i, "\", \"attributes\": {\"v", i, "\": 1}}\n");
+  write_text_atomically(work.dir.file("c.jsonl"), text, Kind::kData);
+  PrepareOptions options = work.options();
+  options.stages.clear();
+  const PrepareReport report = run(options);
+  CHECK(report.counts.values().size() == PrepareCounts::kMostNames + 1);
+  CHECK(report.counts.languages().size() == PrepareCounts::kMostNames + 1);
+  int64_t languages = 0;
+  for (const auto& [name, tally] : report.counts.languages()) languages += tally.documents;
+  CHECK(languages == 2000);
+}
+
 TEST_CASE("a damaged report is an error that names it") {
   const Work work;
   const PrepareReport report = run(work.options());

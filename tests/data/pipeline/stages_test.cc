@@ -149,6 +149,14 @@ TEST_CASE("a model labels the language, and other languages and doubtful texts g
   CHECK_THROWS_WITH(run(LanguageStage{.model = dir.file("none.bin")}, document), Catch::Contains("none.bin"));
 }
 
+TEST_CASE("a label to keep that the model has not is an error at the start") {
+  const TempDir dir;
+  train_classifier({{"en", "the cat and the dog"}, {"de", "die Katze und der Hund"}}, kSmall, dir.file("m.bin"));
+  Document document = document_of("the cat");
+  CHECK_THROWS_WITH(run(LanguageStage{.model = dir.file("m.bin"), .keep = {"eng"}}, document),
+                    Catch::Contains("has no label 'eng'"));
+}
+
 TEST_CASE("a document is green, red, or loses its bad paragraphs") {
   const TempDir dir;
   std::vector<LabelledText> examples;

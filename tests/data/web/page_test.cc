@@ -92,6 +92,7 @@ TEST_CASE("nesting beyond the limit is refused before it is parsed") {
                                  "<x-y>"}) {
     INFO(open);
     CHECK(problem_of(repeated(open, 100'000)) == Page::Problem::kTooDeep);
+    CHECK(most_depth(repeated(open, 100'000), 2001) == 2001);
   }
 }
 
@@ -127,12 +128,19 @@ TEST_CASE("the depth is that of unclosed elements") {
   CHECK(depth("<p><p><p><li><td>") == 0);
   CHECK(depth("</div></div><div>") == 1);
   CHECK(depth("a < b <3 <") == 0);
-  CHECK(depth("<div a='>' b=\"</div>\"></div><div>") == 1);
+  CHECK(depth("<div a='></div>'><div>") == 2);
+  CHECK(depth("<div a=\"></div>\"><div>") == 2);
   CHECK(depth("<div =\"><div>\"></div>") == 2);  // a quote at the begin of a name is part of it
   CHECK(depth("<div a=b\"><div>") == 2);         // and within a value
   CHECK(depth("<table><object><b></object></table><div>") == 3);
+  CHECK(depth("<table><b></table><div><div>") == 2);
   CHECK(depth("<svg><path/><g></g></svg><b>") == 2);
-  CHECK(depth("<div/><div/>") == 2);  // HTML knows no elements that close themselves
+  CHECK(depth("<svg><div><path/><path/>") == 4);           // <div> ends SVG, so that <path/> is open
+  CHECK(depth("<div><svg><desc></svg></div><div>") == 4);  // none of the end tags ends what is around <desc>
+  CHECK(depth("<div><svg><title></svg></div><div>") == 4);
+  CHECK(depth("<svg><style><div></style></svg><div>") == 3);
+  CHECK(depth("<select><xmp></select><div><div><div>") == 4);  // <select> knows no <xmp>
+  CHECK(depth("<div/><div/>") == 2);                           // HTML knows no elements that close themselves
   CHECK(depth("<ruby>a<rt>b</ruby><ruby>a<rt>b</ruby>") == 2);
   CHECK(depth("<title><b><b></title><textarea><b></textarea>") == 1);
   CHECK(most_depth(repeated("<b>", 50), 7) == 7);
