@@ -158,6 +158,15 @@ TEST_CASE("what is no document is dropped with its reason") {
   CHECK(texts == std::vector<std::string>{"good", "last", "one", "two\ufffd", "three"});
 }
 
+TEST_CASE("why an earlier run dropped a document says nothing of this one") {
+  const TempDir dir;
+  write(dir.file("a.jsonl"), "{\"text\": \"a\", \"reason\": \"minhash\"}\n");
+  const std::vector<Document> documents = read_all({dir.path()}, 1 << 20);
+  REQUIRE(documents.size() == 1);
+  CHECK_FALSE(documents[0].dropped);
+  CHECK(documents[0].reason.empty());
+}
+
 TEST_CASE("a name that is not UTF-8 is refused: ids and reports could not hold it") {
   const TempDir dir;
   write_text_atomically(dir.file("a\xff.jsonl"), "{\"text\": \"a\"}\n", Kind::kData);
