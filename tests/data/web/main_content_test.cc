@@ -129,12 +129,14 @@ TEST_CASE("a form around the page is its container, and a form of a few fields i
 
 TEST_CASE("paragraphs that look like text are long or between such") {
   Page::Problem problem{};
-  const auto page = Page::parse("<div>Menu</div><p>" + kSentence + kSentence + "</p><p>Short between.</p><p>" +
-                                    kSentence + kSentence + "</p><p><a href=x>" + kSentence + "</a></p><div>Foot</div>",
-                                {}, problem);
+  const auto page =
+      Page::parse("<div>Menu</div><p>" + kSentence + kSentence + "</p><p>Short between.</p><p>And another.</p><p>" +
+                      kSentence + kSentence + "</p><p><a href=x>" + kSentence + "</a></p><div>Foot</div>",
+                  {}, problem);
   REQUIRE(page);
   const std::string text = text_paragraphs(page->tree());
   CHECK(text.find("Short between.") != std::string::npos);
+  CHECK(text.find("And another.") != std::string::npos);
   CHECK(text.find("Menu") == std::string::npos);
   CHECK(text.find("Foot") == std::string::npos);
 }
