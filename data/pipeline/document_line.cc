@@ -28,24 +28,6 @@ void append_number(double value, std::string& out) {
 
 bool is_white(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-// Reads `attributes`. False if a member is no number.
-bool read_values(ondemand::object object, std::vector<DocumentValue>& values) {
-  for (auto member : object) {
-    std::string_view name;
-    double value = 0;
-    if (member.unescaped_key().get(name) != simdjson::SUCCESS) return false;
-    const std::string kept(name);
-    ondemand::value number;
-    bool is_null = false;
-    if (member.value().get(number) != simdjson::SUCCESS || number.is_null().get(is_null) != simdjson::SUCCESS)
-      return false;
-    if (is_null) continue;
-    if (number.get(value) != simdjson::SUCCESS) return false;
-    values.push_back({kept, value});
-  }
-  return true;
-}
-
 }  // namespace
 
 void append_json_text(std::string_view text, std::string& out) {
@@ -83,8 +65,32 @@ void append_json_text(std::string_view text, std::string& out) {
 }
 
 struct DocumentLineReader::Parser {
-  ondemand::parser parser;
+  ondemand::parser parser, of_attributes;
   std::string padded;  // simdjson reads up to 32 bytes beyond the line
+
+  // Reads `attributes`, a part of `padded`. False if it is no object, or a member is no number.
+  bool read_values(std::string_view raw, std::vector<DocumentValue>& values) {
+    const auto room = static_cast<size_t>(padded.data() + padded.capacity() - raw.data());
+    ondemand::document json;
+    ondemand::object object;
+    if (of_attributes.iterate(raw.data(), raw.size(), room).get(json) != simdjson::SUCCESS ||
+        json.get_object().get(object) != simdjson::SUCCESS)
+      return false;
+    for (auto member : object) {
+      std::string_view name;
+      if (member.unescaped_key().get(name) != simdjson::SUCCESS) return false;
+      const std::string kept(name);
+      ondemand::value number;
+      bool is_null = false;
+      if (member.value().get(number) != simdjson::SUCCESS || number.is_null().get(is_null) != simdjson::SUCCESS)
+        return false;
+      if (is_null) continue;
+      double value = 0;
+      if (number.get(value) != simdjson::SUCCESS) return false;
+      values.push_back({kept, value});
+    }
+    return true;
+  }
 };
 
 DocumentLineReader::DocumentLineReader(std::string text_key)
@@ -151,15 +157,12 @@ bool DocumentLineReader::read(std::string_view line, Document& document, LinePro
         continue;
       }
     }
-    ondemand::object values;
-    if (name == "attributes" && value.get_object().get(values) == simdjson::SUCCESS) {
-      const size_t before = document.values.size();
-      if (read_values(values, document.values)) continue;
-      document.values.resize(before);
-      if (values.reset().error() != simdjson::SUCCESS || values.raw_json().get(raw) != simdjson::SUCCESS)
-        return refuse(kNoJson, "its 'attributes' is damaged");
-    } else if (simdjson::to_json_string(value).get(raw) != simdjson::SUCCESS) {
+    if (simdjson::to_json_string(value).get(raw) != simdjson::SUCCESS)
       return refuse(kNoJson, str("its '", name, "' is damaged"));
+    if (name == "attributes") {
+      const size_t before = document.values.size();
+      if (parser_->read_values(raw, document.values)) continue;
+      document.values.resize(before);
     }
     if (!nlohmann::json::accept(raw))
       return refuse(kNoJson, str("its '", name, "' is damaged"));  // simdjson only skips it
