@@ -1,7 +1,7 @@
 #include "data/classify/model_file.h"
 
-#include <array>
-#include <cstring>
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "base/error.h"

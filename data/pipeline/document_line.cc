@@ -142,7 +142,6 @@ bool DocumentLineReader::read(std::string_view line, Document& document, LinePro
     if (text != nullptr) {
       ondemand::json_type type{};
       if (value.type().get(type) != simdjson::SUCCESS) return refuse(kNoJson, "it is damaged JSON");
-      const bool is_number = name == "id" && type == ondemand::json_type::number;
       if (type == ondemand::json_type::string) {
         std::string_view content;
         if (value.get_string().get(content) != simdjson::SUCCESS)
@@ -152,7 +151,7 @@ bool DocumentLineReader::read(std::string_view line, Document& document, LinePro
       }
       if (text == &document.text) return refuse(kNoText, str("its '", name, "' is no text"));
       if (type == ondemand::json_type::null) continue;
-      if (is_number) {
+      if (name == "id" && type == ondemand::json_type::number) {
         document.id = trim(value.raw_json_token());
         continue;
       }

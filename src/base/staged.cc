@@ -42,7 +42,7 @@ std::vector<std::string> staged_for(const std::string& path, Kind kind) {
 bool has_writer(const std::string& path) {
   const std::vector<std::string> staged = staged_for(without_slash(path), Kind::kConfig);
   return std::any_of(staged.begin(), staged.end(),
-                     [](const std::string& one) { return writer_of(one) != Writer::kGone; });
+                     [](const std::string& one) { return writer_of(one) == Writer::kAlive; });
 }
 
 StagedOutput::StagedOutput(const std::string& path, What what, Kind kind, Existing existing)

@@ -11,7 +11,7 @@ namespace tokamak {
 // Whether commit() may replace an existing output.
 enum class Existing { kRefuse, kReplace };
 
-// Whether another process is writing `path` in this way, or may be: a file system without locks does not tell.
+// Whether another process is surely writing `path` in this way. A file system without locks does not tell: false.
 bool has_writer(const std::string& path);
 
 class StagedOutput {
