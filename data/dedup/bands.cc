@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "data/dedup/simhash.h"
+
 namespace tokamak {
 
 namespace {
@@ -26,8 +28,6 @@ T load(const std::byte* at) {
   std::memcpy(&value, at, sizeof value);
   return value;
 }
-
-int distance(const BandKey& a, const BandKey& b) { return std::popcount(a[0] ^ b[0]) + std::popcount(a[1] ^ b[1]); }
 
 bool same_prefix(const BandKey& a, const BandKey& b, int64_t bits) {
   if (bits >= 128) return a == b;
@@ -143,7 +143,7 @@ void find_pairs(std::span<const BandFile> parts, int64_t band, KeyRange range, c
     for (size_t i = 0; i < distinct.size(); ++i) {
       const size_t last = std::min(distinct.size(), i + 1 + static_cast<size_t>(rule.longest_run));
       for (size_t j = i + 1; j < last; ++j)
-        if (distance(records[distinct[i]].key, records[distinct[j]].key) <= rule.distance)
+        if (hamming_distance(records[distinct[i]].key, records[distinct[j]].key) <= rule.distance)
           take(pair(records[distinct[i]].document, records[distinct[j]].document));
     }
   }

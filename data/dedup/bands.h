@@ -60,7 +60,6 @@ class BandFile {
  public:
   explicit BandFile(const std::string& path);
 
-  int64_t bands() const { return bands_; }
   int64_t documents() const { return documents_; }
   int64_t keys() const { return keys_; }  // of each band
   std::vector<uint32_t> weights() const;

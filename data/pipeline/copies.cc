@@ -47,16 +47,6 @@ uint32_t weight_of(const Document& document, const std::string& best_by) {
   return value == nullptr || !(*value > 0) ? 0 : std::bit_cast<uint32_t>(static_cast<float>(*value));
 }
 
-// Calls take(line) for each line of `text`, without its end.
-template <class Take>
-void for_lines(std::string_view text, const Take& take) {
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    take(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
-
 // Values of one type, one after the other.
 template <class T>
 void write_all(std::span<const T> values, OutputFile& file) {
@@ -88,7 +78,7 @@ CopyKeys::CopyKeys(const PrepareStage& stage) : stage_(stage), keys_(keys_of(sta
 
 void CopyKeys::add(const Document& document) {
   if (unit_of(stage_) == CopyUnit::kDocuments) return add_unit(document.text, document);
-  for_lines(document.text, [&](std::string_view line) { add_unit(line, document); });
+  for (const std::string& line : split(document.text, '\n')) add_unit(line, document);
 }
 
 void CopyKeys::add_unit(std::string_view text, const Document& document) {
@@ -177,13 +167,13 @@ bool CopyFilter::keep(Document& document, PrepareCounts& counts) {
     return false;
   }
   std::string kept;
-  for_lines(document.text, [&](std::string_view line) {
+  for (const std::string& line : split(document.text, '\n')) {
     const ClusterMember* member = next_member();
     if (member != nullptr && member->kept != member->document)
-      return counts.removed(name_ + ".paragraph", std::ssize(line));
-    kept += line;
-    kept += '\n';
-  });
+      counts.removed(name_ + ".paragraph", std::ssize(line));
+    else
+      kept += line + '\n';
+  }
   document.text = trim(kept);
   if (!document.text.empty()) return true;
   document.reason = name_ + ".empty";

@@ -53,8 +53,6 @@ bool WarcReader::next(WarcRecord& record) {
       record.date = header.value;
     else if (header.is("WARC-Identified-Payload-Type"))
       record.payload_type = header.value;
-    else if (header.is("WARC-Truncated"))
-      record.is_truncated = true;
     else if (header.is("Content-Length")) {
       const std::optional<int64_t> count = count_of(header.value);
       if (!count) fail_here(str("its Content-Length is '", printable(header.value), "'"));

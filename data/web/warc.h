@@ -16,14 +16,13 @@
 namespace tokamak {
 
 struct WarcRecord {
-  std::string type;           // "response", "conversion", "request", ...
-  std::string id;             // <urn:uuid:...>, as written
-  std::string uri;            // WARC-Target-URI
-  std::string date;           // 2024-05-01T12:00:00Z
-  std::string payload_type;   // as the crawler identified it: "text/html"; may be empty
-  bool is_truncated = false;  // by the crawler
-  std::string block;          // the bytes after the header
-  int64_t bytes = 0;          // of the record's block in the file; the reader keeps no more than its limit
+  std::string type;          // "response", "conversion", "request", ...
+  std::string id;            // <urn:uuid:...>, as written
+  std::string uri;           // WARC-Target-URI
+  std::string date;          // 2024-05-01T12:00:00Z
+  std::string payload_type;  // as the crawler identified it: "text/html"; may be empty
+  std::string block;         // the bytes after the header
+  int64_t bytes = 0;         // of the record's block in the file; the reader keeps no more than its limit
 };
 
 class WarcReader {

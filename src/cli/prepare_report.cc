@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/strings.h"
+#include "report/page.h"
 #include "report/page_parts.h"
 
 namespace tokamak::cli {
@@ -41,19 +42,13 @@ std::string table_text(const Table& table) {
   return out;
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return out;
-}
-
 std::string table_page(const Table& table) {
   std::string out = "<table><tr>";
-  for (const std::string& cell : table.head) out += str("<th>", escaped(cell), "</th>");
+  for (const std::string& cell : table.head) out += str("<th>", html_escaped(cell), "</th>");
   out += "</tr>\n";
   for (const auto& row : table.rows) {
     out += "<tr>";
-    for (const std::string& cell : row) out += str("<td>", escaped(cell), "</td>");
+    for (const std::string& cell : row) out += str("<td>", html_escaped(cell), "</td>");
     out += "</tr>\n";
   }
   return out + "</table>\n";
@@ -223,21 +218,21 @@ std::string report_page(const PrepareReport& report, const std::string& config, 
           "td,th{padding:.2em .8em;text-align:right}td:first-child,th:first-child{text-align:left}"
           ".bars rect{fill:currentColor;opacity:.6}.ends{font-size:80%}.value{display:inline-block;margin:1em}"
           "</style></head><body><main><h1>Prepared data</h1><p>",
-          report.files, " file(s), ", human_bytes(report.bytes), ", by ", escaped(program), ", ", report.identity,
+          report.files, " file(s), ", human_bytes(report.bytes), ", by ", html_escaped(program), ", ", report.identity,
           "</p>\n");
-  if (!report.counts.damaged().empty()) out += str("<pre>", escaped(damage_of(report.counts)), "</pre>\n");
+  if (!report.counts.damaged().empty()) out += str("<pre>", html_escaped(damage_of(report.counts)), "</pre>\n");
   for (const Section& section : sections_of(report))
     out += str("<h2>", section.title, "</h2>\n", table_page(section.table));
   out += "<h2>Histograms</h2>\n";
   for (const auto& [name, histogram] : report.counts.values())
-    out += str("<div class=\"value\"><h3>", escaped(printable(name, 60)), "</h3>", bars_of(histogram), "</div>\n");
+    out += str("<div class=\"value\"><h3>", html_escaped(printable(name, 60)), "</h3>", bars_of(histogram), "</div>\n");
   out += "<h2>Examples of dropped documents</h2>\n";
   for (const auto& [reason, examples] : report.counts.examples()) {
-    out += str("<h3>", escaped(reason), "</h3>\n");
+    out += str("<h3>", html_escaped(reason), "</h3>\n");
     for (const DropExample& example : examples)
-      out += str("<p><code>", escaped(example.id), "</code></p><pre>", escaped(example.text), "</pre>\n");
+      out += str("<p><code>", html_escaped(example.id), "</code></p><pre>", html_escaped(example.text), "</pre>\n");
   }
-  return out + str("<h2>Config</h2><pre>", escaped(config), "</pre></main></body></html>\n");
+  return out + str("<h2>Config</h2><pre>", html_escaped(config), "</pre></main></body></html>\n");
 }
 
 std::string explanation_text(const Explanation& explanation) {

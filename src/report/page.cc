@@ -9,7 +9,26 @@ namespace tokamak {
 
 namespace {
 
-std::string escaped(std::string_view text) {
+std::string part_of(std::string_view name, const std::vector<PageRun>& runs, const std::string& program) {
+  if (name == "TITLE") {
+    std::vector<std::string> names;
+    for (const PageRun& run : runs) names.push_back(run.name);
+    return html_escaped(join(names, ", "));
+  }
+  if (name == "STYLE") return str(page_parts::dygraphs_css(), "\n", page_parts::page_css());
+  if (name == "LIBRARY") return str(page_parts::dygraphs_js(), "\n", page_parts::dygraphs_synchronizer());
+  if (name == "LICENCE") return html_escaped(page_parts::dygraphs_licence());
+  if (name == "SCRIPT") return std::string(page_parts::page_js());
+  if (name == "DATA") return page_data(runs, program);
+  TOKAMAK_CHECK(name == "TEXT", "page.html names an unknown part ", name);
+  std::string text;
+  for (const PageRun& run : runs) text += html_escaped(text_of(run.report)) + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string html_escaped(std::string_view text) {
   constexpr std::string_view kMarks = "&<>\"", kEntities[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
   std::string out;
   for (const char& c : text) {
@@ -18,25 +37,6 @@ std::string escaped(std::string_view text) {
   }
   return out;
 }
-
-std::string part_of(std::string_view name, const std::vector<PageRun>& runs, const std::string& program) {
-  if (name == "TITLE") {
-    std::vector<std::string> names;
-    for (const PageRun& run : runs) names.push_back(run.name);
-    return escaped(join(names, ", "));
-  }
-  if (name == "STYLE") return str(page_parts::dygraphs_css(), "\n", page_parts::page_css());
-  if (name == "LIBRARY") return str(page_parts::dygraphs_js(), "\n", page_parts::dygraphs_synchronizer());
-  if (name == "LICENCE") return escaped(page_parts::dygraphs_licence());
-  if (name == "SCRIPT") return std::string(page_parts::page_js());
-  if (name == "DATA") return page_data(runs, program);
-  TOKAMAK_CHECK(name == "TEXT", "page.html names an unknown part ", name);
-  std::string text;
-  for (const PageRun& run : runs) text += escaped(text_of(run.report)) + "\n";
-  return text;
-}
-
-}  // namespace
 
 std::string page_of(const std::vector<PageRun>& runs, const std::string& program) {
   TOKAMAK_CHECK(!runs.empty(), "a page needs a run");

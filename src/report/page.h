@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/curves.h"
@@ -54,6 +55,9 @@ PageRun read_page_run(const std::string& directory, const PageLimits& limits, st
 
 // `runs`: at least one, with different names. `program`: "tokamak 0.1.0".
 std::string page_of(const std::vector<PageRun>& runs, const std::string& program);
+
+// Text with its marks as entities: & < > ".
+std::string html_escaped(std::string_view text);
 
 // The page's data, as JSON that is safe in a <script>.
 std::string page_data(const std::vector<PageRun>& runs, const std::string& program);
