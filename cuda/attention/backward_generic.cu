@@ -39,9 +39,9 @@ __global__ void __launch_bounds__(kSquare) dkv(Problem<T> problem, Gradients<T> 
   clear_tile(dkeys);
   clear_tile(dvalues);
 
-  const int key = piece.first + square_row();
+  const int key = piece.first + square_row(), end = problem.end_of_queries(piece.first + kTile - 1, piece.length);
   for (int head = kv_head * problem.group(); head < (kv_head + 1) * problem.group(); ++head) {
-    for (int first = piece.first; first < piece.length; first += kTile) {
+    for (int first = piece.first; first < end; first += kTile) {
       __syncthreads();  // no thread still reads the previous tiles
       fill_tile(queries, document + first * stride + problem.query_at(head), stride, piece.length - first);
       fill_tile(dout, from.dout + (piece.begin + first) * out_stride + problem.query_at(head), out_stride,
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kSquare) dkv(Problem<T> problem, Gradients<T> 
       __syncthreads();
       const int query = first + square_column();
       float p = 0, ds = 0;
-      if (key <= query && query < piece.length) {
+      if (key <= query && key > query - problem.window && query < piece.length) {
         const int64_t at = head * problem.tokens + piece.begin + query;
         p = exp_f32(problem.scale * score(keys, queries) - from.lse[at]);
         ds = p * (score(values, dout) - from.delta[at]);
@@ -87,14 +87,15 @@ __global__ void __launch_bounds__(kSquare) dq(Problem<T> problem, Gradients<T> f
   fill_tile(dout, from.dout + (piece.begin + piece.first) * out_stride + problem.query_at(head), out_stride, count);
   clear_tile(dqueries);
 
-  for (int first = 0; first <= piece.first; first += kTile) {
+  for (int first = problem.first_tile(piece.first, kTile); first <= piece.first; first += kTile) {
     __syncthreads();  // no thread still reads the previous tiles
     const T* const row = document + first * stride;
     fill_tile(keys, row + problem.key_at(head / problem.group()), stride, piece.length - first);
     fill_tile(values, row + problem.value_at(head / problem.group()), stride, piece.length - first);
     __syncthreads();
     float ds = 0;
-    if (first + square_column() <= query && query < piece.length) {
+    const int key = first + square_column();
+    if (key <= query && key > query - problem.window && query < piece.length) {
       const int64_t at = head * problem.tokens + token;
       const float p = exp_f32(problem.scale * score(queries, keys) - from.lse[at]);
       ds = p * (score(dout, values) - from.delta[at]);

@@ -16,7 +16,7 @@ namespace tokamak {
 namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / kWarp;
-constexpr int kKeys = 64;             // of a tile
+constexpr int kKeys = kCacheTile;     // of a tile
 constexpr int kLanesPerKey = 8;       // threads per score
 constexpr int kSplitKeys = 512;       // per part; a multiple of kKeys
 constexpr float kNoMaximum = -1e30f;  // below any score, and finite: differences stay finite
@@ -28,7 +28,8 @@ struct Cached {
   T* cache;
   const int32_t *cu, *slots, *cached;
   int sequences, q_heads, kv_heads, head_dim;
-  int64_t tokens, rows_of_cache, positions;
+  int64_t tokens, rows_of_cache;
+  int positions;  // R
 
   template <class Args>
   explicit Cached(const Args& args)
@@ -43,7 +44,7 @@ struct Cached {
         head_dim(static_cast<int>(args.heads.head_dim)),
         tokens(args.qkv.dim(0)),
         rows_of_cache(args.cache.dim(0)),
-        positions(args.cache.dim(2)) {}
+        positions(static_cast<int>(args.cache.dim(2))) {}
 
   __device__ int64_t stride() const { return (q_heads + 2 * int64_t{kv_heads}) * head_dim; }
   __device__ int group() const { return q_heads / kv_heads; }
@@ -72,11 +73,12 @@ __global__ void append(Cached<T> c) {
   const int sequence = c.sequence_at(token, [&](int s) { return int64_t{c.cu[s]}; });
   const int64_t position = c.cached[sequence] + token - c.cu[sequence];
   T* const first = c.head(sequence, 0);
-  if (first == nullptr || position < 0 || position >= c.positions) return;
+  if (first == nullptr || position < 0) return;
   const T* from = c.qkv + token * c.stride() + int64_t{c.q_heads} * c.head_dim;
   for (int i = static_cast<int>(threadIdx.x) * kWidth; i < 2 * c.kv_heads * c.head_dim; i += kThreads * kWidth) {
     const int kv = i / c.head_dim, feature = i % c.head_dim;
-    store_packed<kWidth>(first + (kv * c.positions + position) * c.head_dim + feature, load_packed<kWidth>(from + i));
+    store_packed<kWidth>(first + (int64_t{kv} * c.positions + position % c.positions) * c.head_dim + feature,
+                         load_packed<kWidth>(from + i));
   }
 }
 
@@ -101,22 +103,23 @@ struct Shared {
 // The rows of a block: [first, first + count) of the sequence's rows.
 struct Rows {
   int first, count, group;
-  int64_t begin, cached;  // the sequence's first new token, and its number of cached tokens
-  __device__ int64_t token(int r) const { return begin + (first + r) / group; }
+  int begin, cached;  // the sequence's first new token, and its number of cached tokens
+  __device__ int64_t token(int r) const { return int64_t{begin} + (first + r) / group; }
   __device__ int head_of_group(int r) const { return (first + r) % group; }
-  __device__ int64_t position(int r) const { return cached + (first + r) / group; }
+  __device__ int position(int r) const { return cached + (first + r) / group; }
 };
 
-// Scores of keys [key, key + kKeys) below `end`; others, and keys after a row's token, are masked.
+// Scores of keys [key, key + kKeys) below `end`, of which the first is at `keys`. Others, keys after a row's token and
+// keys before its window are masked.
 template <int kRows, class T, int kWidth>
-__device__ void form_scores(const Shared<kRows>& shared, const Rows& rows, const T* keys, int64_t key, int64_t end,
-                            int dim, float scale) {
+__device__ void form_scores(const Shared<kRows>& shared, const Rows& rows, const T* keys, int key, int end, int dim,
+                            float scale, int window) {
   const int lane_of_key = static_cast<int>(threadIdx.x) % kLanesPerKey;
   for (int s = static_cast<int>(threadIdx.x) / kLanesPerKey; s < kKeys; s += kThreads / kLanesPerKey) {
     float sums[kRows] = {};
     if (key + s < end) {
       for (int i = lane_of_key * kWidth; i < dim; i += kLanesPerKey * kWidth) {
-        const Vec<kWidth> k = load<kWidth>(keys + (key + s) * dim + i);
+        const Vec<kWidth> k = load<kWidth>(keys + s * dim + i);
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -130,7 +133,8 @@ __device__ void form_scores(const Shared<kRows>& shared, const Rows& rows, const
       for (int offset = kLanesPerKey / 2; offset > 0; offset /= 2) {
         sums[r] += __shfl_xor_sync(0xFFFFFFFFu, sums[r], offset);
       }
-      const bool seen = key + s < end && key + s <= rows.position(r);
+      const auto before = static_cast<uint32_t>(rows.position(r) - key - s);  // huge for a key after the token
+      const bool seen = key + s < end && before < static_cast<uint32_t>(window);
       if (lane_of_key == 0) shared.weights[r][s] = seen ? scale * sums[r] : -INFINITY;
     }
   }
@@ -167,7 +171,7 @@ struct Parts {
 // Block (x, y, z): rows x kRows .., key-value head y, part z of the keys.
 template <class T, int kWidth, int kRows>
 __global__ void __launch_bounds__(kThreads, 4)
-    attend(Cached<T> c, T* out, float scale, Parts parts, int64_t part_keys) {
+    attend(Cached<T> c, T* out, float scale, Parts parts, int part_keys, int window) {
   TOKAMAK_SHARED_MEMORY(memory);
   const int dim = c.head_dim, kv = static_cast<int>(blockIdx.y), part = static_cast<int>(blockIdx.z);
   const Shared<kRows> shared(memory, dim);
@@ -182,8 +186,8 @@ __global__ void __launch_bounds__(kThreads, 4)
   const T* const keys = c.head(sequence, kv);
   const T* const values = keys + int64_t{c.kv_heads} * c.positions * dim;
   // Without keys the result would be 0 / 0.
-  const int64_t seen = keys == nullptr ? 0 : min(rows.position(rows.count - 1) + 1, c.positions);
-  const int64_t end = min(seen, (part + 1) * part_keys);
+  const int seen = keys == nullptr ? 0 : rows.position(rows.count - 1) + 1;
+  const int end = min(seen, part * part_keys + part_keys);
 
   for (int i = static_cast<int>(threadIdx.x); i < kRows * dim; i += kThreads) {
     const int r = i / dim;
@@ -201,12 +205,14 @@ __global__ void __launch_bounds__(kThreads, 4)
   const int across = dim / kWidth, at_once = kThreads / across;
   const int feature = static_cast<int>(threadIdx.x) % across * kWidth, mine = static_cast<int>(threadIdx.x) / across;
   Vec<kWidth> sums[kRows] = {};
-  for (int64_t key = part * part_keys; key < end; key += kKeys) {
-    form_scores<kRows, T, kWidth>(shared, rows, keys, key, end, dim, scale);
+  const int begin = max(part * part_keys, max(rows.position(0) - window + 1, 0) / kKeys * kKeys);
+  int row = begin % c.positions;  // of the tile in the cache
+  for (int key = begin; key < end; key += kKeys) {
+    form_scores<kRows, T, kWidth>(shared, rows, keys + int64_t{row} * dim, key, end, dim, scale, window);
     __syncthreads();
     form_weights(shared);
     __syncthreads();
-    const int count = static_cast<int>(min(int64_t{kKeys}, end - key));
+    const int count = min(kKeys, end - key);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -214,7 +220,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
     if (mine < at_once) {
       for (int s = mine; s < count; s += at_once) {
-        const Vec<kWidth> v = load<kWidth>(values + (key + s) * dim + feature);
+        const Vec<kWidth> v = load<kWidth>(values + int64_t{row + s} * dim + feature);
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
           const float weight = shared.weights[r][s];
@@ -224,6 +230,7 @@ __global__ void __launch_bounds__(kThreads, 4)
       }
     }
     __syncthreads();  // the weights have been read
+    row = row + kKeys < c.positions ? row + kKeys : 0;
   }
   for (int turn = 0; turn < at_once; ++turn) {  // fixed order: the same bits in every run
     if (mine == turn) {
@@ -252,7 +259,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 }
 
-// Block (x, y) combines the parts of token x, head y, in a fixed order. Parts beyond the token's keys have total 0.
+// Block (x, y) combines the parts of token x, head y, in a fixed order. Parts without keys of the token have total 0.
 template <class T>
 __global__ void join(Parts parts, T* out, int dim) {
   const int head = static_cast<int>(blockIdx.y), heads = static_cast<int>(gridDim.y);
@@ -284,9 +291,11 @@ void launch_attend(cudaStream_t stream, const CachedAttention& args, const Parts
   const Cached<T> c(args);
   const int64_t pieces = args.qkv.dim(0) * (c.q_heads / c.kv_heads) / kRows + c.sequences;
   const dim3 grid(static_cast<unsigned>(pieces), static_cast<unsigned>(c.kv_heads), static_cast<unsigned>(parts.parts));
-  const int64_t part_keys = parts.values != nullptr ? kSplitKeys : args.cache.dim(2);
+  const auto longest = static_cast<int>(args.max_length);  // positions have 32 bits
+  const int part_keys = parts.values != nullptr ? kSplitKeys : longest;
+  const int window = args.window > 0 && args.window < longest ? static_cast<int>(args.window) : longest;
   launch({"cached_attention", grid, kThreads, Shared<kRows>::bytes(c.head_dim)}, stream, attend<T, kWidth, kRows>, c,
-         args.out.as<T>(), args.scale * kLog2E, parts, part_keys);
+         args.out.as<T>(), args.scale * kLog2E, parts, part_keys, window);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "backend/attended.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "cuda/attention/cudnn_call.h"
@@ -38,7 +39,7 @@ std::string text_of(const AttentionGraphSpec& spec) {
   const auto& [count, length, most_tokens] = spec.documents;
   return str("attention", spec.backward ? " backward" : "", ", ", count, " documents of ",
              most_tokens > 0 ? "up to " : "", length, " tokens, ", spec.heads.q_heads, "/", spec.heads.kv_heads,
-             " heads of ", spec.heads.head_dim);
+             " heads of ", spec.heads.head_dim, spec.window > 0 ? str(", a window of ", spec.window) : "");
 }
 
 struct Plan {
@@ -47,8 +48,8 @@ struct Plan {
   std::string why_not;
 };
 
-// Documents, heads, backward, deterministic.
-using Key = std::tuple<DocumentBatch, int64_t, int64_t, int64_t, bool, bool>;
+// Documents, heads, backward, deterministic, window.
+using Key = std::tuple<DocumentBatch, int64_t, int64_t, int64_t, bool, bool, int64_t>;
 
 // Shared by all backends of a process on one device, since a plan takes half a second and tests create many backends.
 // Never destroyed: libcudnn may be unloaded first at process exit.
@@ -71,17 +72,13 @@ class Cudnn final : public CudnnAttention {
     if (workload.max_length <= 0 || workload.tokens <= 0) return 0;
     planned_tokens_ = std::max(planned_tokens_, workload.tokens);
     int64_t bytes = 0;
-    for (const bool backward : {false, true}) {
-      const auto documents =
-          uniform_documents(workload.tokens, workload.tokens / workload.max_length, workload.max_length);
-      if (documents) bytes = std::max(bytes, plan({*documents, workload.heads, backward, deterministic_}).bytes);
-      // Sized for the largest number of slots. On most GPUs the workspace does not depend on it; for Ampere's gradient,
-      // and Hopper's deterministic one, it grows with the slots.
-      DocumentBatch ragged = ragged_documents(1, workload.max_length, planned_tokens_);
-      for (ragged.count = most_slots(ragged); ragged.count > 0; ragged.count /= 2) {
-        const Plan& most = plan({ragged, workload.heads, backward, deterministic_});
-        bytes = std::max(bytes, most.bytes);
-        if (most.graph != nullptr) break;
+    for (const int64_t window : workload.windows) {
+      for (const bool backward : {false, true}) {
+        const AttentionGraphSpec spec{.heads = workload.heads,
+                                      .backward = backward,
+                                      .deterministic = deterministic_,
+                                      .window = effective_window(window, workload.max_length)};
+        bytes = std::max(bytes, workspace_bytes(workload, spec));
       }
     }
     return bytes;
@@ -95,12 +92,31 @@ class Cudnn final : public CudnnAttention {
   }
 
  private:
+  // Bytes that suffice for a pass, given without its documents, for every batch of the workload.
+  int64_t workspace_bytes(const Workload& workload, AttentionGraphSpec spec) {
+    int64_t bytes = 0;
+    if (const auto uniform =
+            uniform_documents(workload.tokens, workload.tokens / workload.max_length, workload.max_length)) {
+      spec.documents = *uniform;
+      bytes = plan(spec).bytes;
+    }
+    // Sized for the largest number of slots. On most GPUs the workspace does not depend on it; for Ampere's gradient,
+    // and Hopper's deterministic one, it grows with the slots.
+    spec.documents = ragged_documents(1, workload.max_length, planned_tokens_);
+    for (spec.documents.count = most_slots(spec.documents); spec.documents.count > 0; spec.documents.count /= 2) {
+      const Plan& most = plan(spec);
+      bytes = std::max(bytes, most.bytes);
+      if (most.graph != nullptr) break;
+    }
+    return bytes;
+  }
+
   template <class Args>
   AttentionGraphSpec spec_of(const Args& args, bool backward) const {
     const int64_t tokens = args.qkv.dim(0), documents = args.cu_seqlens.count() - 1;
     const auto uniform = uniform_documents(tokens, documents, args.max_length);
     return {uniform ? *uniform : ragged_documents(documents, args.max_length, std::max(tokens, planned_tokens_)),
-            args.heads, backward, deterministic_};
+            args.heads, backward, deterministic_, effective_window(args.window, args.max_length)};
   }
 
   template <class Args>
@@ -134,7 +150,7 @@ class Cudnn final : public CudnnAttention {
   // Built at the first request.
   const Plan& plan(const AttentionGraphSpec& spec) {
     const auto& [hq, hkv, d] = spec.heads;
-    const Key key{spec.documents, hq, hkv, d, spec.backward, spec.deterministic};
+    const Key key{spec.documents, hq, hkv, d, spec.backward, spec.deterministic, spec.window};
     const auto found = shared_.plans.find(key);
     if (found != shared_.plans.end()) return found->second;
     return shared_.plans.emplace(key, build(spec)).first->second;

@@ -66,6 +66,8 @@ class Builder {
     options.set_attn_scale(input(kScale))
         .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
         .set_diagonal_band_right_bound(0);
+    // Hides column + bound <= row, so the bound counts the token itself, as the window does.
+    if (spec_.window > 0) options.set_diagonal_band_left_bound(spec_.window);
     if (spec_.documents.ragged()) {
       options.set_padding_mask(true).set_seq_len_q(input(kQueryLengths)).set_seq_len_kv(input(kKeyLengths));
     }

@@ -22,6 +22,7 @@ struct AttentionGraphSpec {
   HeadLayout heads;
   bool backward = false;
   bool deterministic = false;  // of backward; forward is always deterministic
+  int64_t window = 0;          // as in Attention; 0 if it is not below the documents' longest length
   // Q, K and V as separate tensors, each (B, heads, T, D), instead of interleaved per token; out and dout as well, and
   // the lse of both passes packed. This is cuDNN's preferred layout, as a baseline for measurements.
   bool separate_tensors = false;

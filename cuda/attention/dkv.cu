@@ -56,7 +56,7 @@ __device__ void load_stage(Stage<kDim>& stage, const Problem<bf16>& problem, con
 // query.
 template <int kDim>
 __device__ void add_tile(float (&dkeys)[kRowTiles<kDim>][kDim / 8][4], float (&dvalues)[kRowTiles<kDim>][kDim / 8][4],
-                         const Shared<kDim>& shared, const Stage<kDim>& stage, float scale, int ahead) {
+                         const Shared<kDim>& shared, const Stage<kDim>& stage, float scale, int ahead, int window) {
   const auto rows_of = [](const Tile<kDim, kKeys<kDim>>& tile) {
     return [&tile](int i, int k, uint32_t(&a)[4]) { tile.load_a(a, kRows<kDim> * warp() + 16 * i, 16 * k); };
   };
@@ -64,10 +64,9 @@ __device__ void add_tile(float (&dkeys)[kRowTiles<kDim>][kDim / 8][4], float (&d
   set_zero(weights);
   add_products_with_rows(weights, rows_of(shared.keys), stage.queries);
   for_each(weights, [&](float& x, int, int column) { x = ptx::exp2_approx(x * scale - stage.lse[column] * kLog2E); });
-  const int last = ahead + kRows<kDim> - 1;
-  if (last > 0) {
+  if (ahead + kRows < kDim >> 1 || ahead <= kQueries - 1 - window) {
     for_each(weights, [&](float& x, int row, int column) {
-      if (ahead + row > column) x = 0.0f;
+      if (Problem<bf16>::hidden(column - row - ahead, window)) x = 0.0f;
     });
   }
   add_weighted_rows(dvalues, weights, stage.dout);
@@ -92,7 +91,8 @@ __global__ void __launch_bounds__(kThreads) dkv(Problem<bf16> problem, Gradients
   shared.values.load(row + problem.value_at(kv_head), stride, piece.length - piece.first);
 
   // Step i is tile i % tiles of the i / tiles-th query head of the group.
-  const int tiles = (piece.length - piece.first + kQueries - 1) / kQueries, steps = tiles * problem.group();
+  const int end = problem.end_of_queries(piece.first + kKeys<kDim> - 1, piece.length);
+  const int tiles = (end - piece.first + kQueries - 1) / kQueries, steps = tiles * problem.group();
   const auto query_of = [&](int step) { return piece.first + step % tiles * kQueries; };
   const auto start = [&](int step) {
     load_stage(shared.stages[step % 2], problem, from, piece, kv_head * problem.group() + step / tiles, query_of(step));
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kThreads) dkv(Problem<bf16> problem, Gradients
     if (step + 1 < steps) start(step + 1);
     const int ahead = first - query_of(step);
     if (ahead >= kQueries) continue;  // all of the tile's queries come before this warp's keys
-    add_tile(dkeys, dvalues, shared, shared.stages[step % 2], problem.scale * kLog2E, ahead);
+    add_tile(dkeys, dvalues, shared, shared.stages[step % 2], problem.scale * kLog2E, ahead, problem.window);
   }
 
   for_each(dkeys, [&](float& x, int, int) { x *= problem.scale; });

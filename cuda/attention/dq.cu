@@ -80,7 +80,7 @@ __device__ void load_rows(Rows<kDim>& rows, Shared<kDim>& shared, const Problem<
 // query.
 template <int kDim>
 __device__ void add_tile(float (&dqueries)[kRowTiles<kDim>][kDim / 8][4], const Rows<kDim>& rows,
-                         const Stage<kDim>& stage, float scale, int ahead) {
+                         const Stage<kDim>& stage, float scale, int ahead, int window) {
   const auto fragments = [](const auto& all) {
     return [&all](int i, int k, uint32_t(&a)[4]) {
 #pragma unroll
@@ -91,9 +91,9 @@ __device__ void add_tile(float (&dqueries)[kRowTiles<kDim>][kDim / 8][4], const 
   set_zero(weights);
   add_products_with_rows(weights, fragments(rows.queries), stage.keys);
   for_each_indexed(weights, [&](float& x, int i, int, int e) { x = ptx::exp2_approx(x * scale - rows.lse[i][e / 2]); });
-  if (ahead + kKeys > 1) {
+  if (ahead + kKeys > 1 || ahead <= kRows<kDim> - 1 - window) {
     for_each(weights, [&](float& x, int row, int column) {
-      if (ahead + column > row) x = 0.0f;
+      if (Problem<bf16>::hidden(row - column - ahead, window)) x = 0.0f;
     });
   }
   // Starts the sum at -delta: saves one instruction per score.
@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(kThreads) dq(Problem<bf16> problem, Gradients 
   const Piece piece = piece_of<kQueries<kDim>>(problem, slot);
   if (piece.empty()) return;
   const int64_t stride = problem.stride();
-  const bf16* keys = problem.qkv + piece.begin * stride + problem.key_at(head / problem.group());  // the document's
+  const int first_key = problem.first_tile(piece.first, kKeys);
+  const bf16* keys = problem.qkv + (piece.begin + first_key) * stride + problem.key_at(head / problem.group());
   Rows<kDim> rows;
   load_rows(rows, shared, problem, from, piece, head);
 
@@ -125,17 +126,17 @@ __global__ void __launch_bounds__(kThreads) dq(Problem<bf16> problem, Gradients 
     keys += kKeys * stride;
     ptx::commit_copies();
   };
-  start(0);
+  start(first_key);
 
   const int first = piece.first + kRows<kDim> * warp();  // this warp's first query
   Sums<kRowTiles<kDim>, kDim> dqueries;
   set_zero(dqueries);
-  for (int key = 0; key < end; key += kKeys) {
+  for (int key = first_key; key < end; key += kKeys) {
     ptx::wait_for_copies<0>();
     __syncthreads();  // this tile has arrived, and no warp still reads the previous one
     if (key + kKeys < end) start(key + kKeys);
     if (key >= first + kRows<kDim>) continue;  // all of the tile's keys come after this warp's queries
-    add_tile(dqueries, rows, shared.stages[key / kKeys % 2], problem.scale * kLog2E, key - first);
+    add_tile(dqueries, rows, shared.stages[key / kKeys % 2], problem.scale * kLog2E, key - first, problem.window);
   }
 
   for_each(dqueries, [&](float& x, int, int) { x *= problem.scale; });

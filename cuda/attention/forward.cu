@@ -72,12 +72,13 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16*
   if (piece.empty()) return;
   const int64_t stride = problem.stride();
   const bf16* const document = problem.qkv + piece.begin * stride;
-  const bf16* at = document + problem.key_at(head / problem.group());
   const int first = piece.first + kRows * warp();  // this warp's first query
+  const int first_key = problem.first_tile(piece.first, kKeys);
+  const bf16* at = document + problem.key_at(head / problem.group()) + first_key * stride;
   const float scale = problem.scale * kLog2E;
 
   shared.queries.load(document + piece.first * stride + problem.query_at(head), stride, piece.length - piece.first);
-  shared.keys.load(at, stride, piece.length);
+  shared.keys.load(at, stride, piece.length - first_key);
   ptx::commit_copies();
 
   Sums<kRowTiles, kDim> sums;
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16*
   }
 
   const int end = min(piece.first + kQueries, piece.length);  // no query of the block attends to keys from here on
-  for (int key = 0; key < end; key += kKeys) {
+  for (int key = first_key; key < end; key += kKeys) {
     ptx::wait_for_copies<0>();
     __syncthreads();  // the keys have arrived, and no warp still reads values
     shared.values.load(at + problem.kv_width(), stride, piece.length - key);
@@ -105,9 +106,15 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16*
         scores, [&](int i, int k, uint32_t(&a)[4]) { shared.queries.load_a(a, kRows * warp() + 16 * i, 16 * k); },
         shared.keys);
     for_each(scores, [&](float& x, int, int) { x *= scale; });
+    // Two masks, as one with Problem::hidden spills registers.
     if (key + kKeys > first + 1) {
       for_each(scores, [&](float& x, int row, int column) {
         if (key + column > first + row) x = -INFINITY;
+      });
+    }
+    if (key <= first + kRows - 1 - problem.window) {
+      for_each(scores, [&](float& x, int row, int column) {
+        if (key + column <= first + row - problem.window) x = -INFINITY;
       });
     }
     softmax(scores, statistics, sums);

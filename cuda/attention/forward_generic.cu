@@ -37,13 +37,15 @@ __global__ void __launch_bounds__(kSquare, 4) forward(Problem<T> problem, T* out
 
   const int query = piece.first + square_row();
   float maximum = kNoMaximum, total = 0;  // total: of this thread's keys
-  for (int key = 0; key <= piece.first; key += kTile) {
+  for (int key = problem.first_tile(piece.first, kTile); key <= piece.first; key += kTile) {
     __syncthreads();  // no thread still reads the previous tiles
     const T* const row = document + key * stride;
     fill_tile(keys, row + problem.key_at(head / problem.group()), stride, piece.length - key);
     fill_tile(values, row + problem.value_at(head / problem.group()), stride, piece.length - key);
     __syncthreads();
-    const float x = key + square_column() <= query ? problem.scale * score(queries, keys) : -INFINITY;
+    const int column = key + square_column();
+    const bool seen = column <= query && column > query - problem.window;
+    const float x = seen ? problem.scale * score(queries, keys) : -INFINITY;
     const float top = fmaxf(maximum, across_row(x, [](float a, float b) { return fmaxf(a, b); }));
     const float shrink = exp_f32(maximum - top), p = exp_f32(x - top);
     maximum = top;

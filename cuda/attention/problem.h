@@ -8,7 +8,9 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <limits>
 
+#include "backend/attended.h"
 #include "backend/ops.h"
 
 namespace tokamak::flash {
@@ -21,6 +23,7 @@ struct Problem {
   int q_heads, kv_heads, head_dim;
   float scale;
   int64_t tokens;
+  int window;  // the largest number if there is none
 
   template <class Args>
   explicit Problem(const Args& args)
@@ -31,7 +34,10 @@ struct Problem {
         kv_heads(static_cast<int>(args.heads.kv_heads)),
         head_dim(static_cast<int>(args.heads.head_dim)),
         scale(args.scale),
-        tokens(args.qkv.dim(0)) {}
+        tokens(args.qkv.dim(0)),
+        window(static_cast<int>(effective_window(args.window, args.max_length))) {
+    if (window == 0) window = std::numeric_limits<int>::max();
+  }
 
   // A block per slot and head; only grid dimension x is large enough.
   dim3 grid(int rows, int heads) const { return {static_cast<unsigned>((tokens / rows + documents) * heads), 1, 1}; }
@@ -44,6 +50,15 @@ struct Problem {
   __device__ int64_t value_at(int kv_head) const { return key_at(kv_head) + kv_width(); }
   __device__ int64_t kv_width() const { return int64_t{kv_heads} * head_dim; }
   __device__ int group() const { return q_heads / kv_heads; }
+
+  // Whether a query sees no key that lies `before` positions before it: below 0, or from the window on.
+  __device__ static bool hidden(int before, int window) {
+    return static_cast<unsigned>(before) >= static_cast<unsigned>(window);
+  }
+  // The first tile of `keys` keys that a query from `query` on sees.
+  __device__ int first_tile(int query, int keys) const { return max(query - window + 1, 0) / keys * keys; }
+  // No query from here on sees a key up to `key`, in a document of `length` tokens.
+  __device__ int end_of_queries(int key, int length) const { return window < length - key ? key + window : length; }
 };
 
 // Rows [first, first + kRows) of a document of `length` tokens that starts at token `begin`.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <initializer_list>
 
+#include "backend/attended.h"
 #include "backend/ops.h"
 #include "base/error.h"
 
@@ -91,6 +92,7 @@ void expect_attention(const Args& args) {
   expect({"out", args.out}, args.qkv.dtype(), {n, heads.q_width()});
   expect({"lse", args.lse}, DType::kF32, {heads.q_heads, n});
   TOKAMAK_CHECK(n == 0 || args.max_length > 0, "max_length ", args.max_length);
+  TOKAMAK_CHECK(args.window >= 0, "window ", args.window);
   if (args.tables) expect_tables(args.tables, args.cu_seqlens);
 }
 
@@ -110,8 +112,11 @@ void expect_cached(const Args& args) {
   expect({"cu_seqlens", s.cu_seqlens}, DType::kI32, {s.slots.count() + 1});
 }
 
-// Number of (query, key) pairs if every document had the maximum length. (Only the device knows the true lengths.)
-inline double causal_pairs(int64_t tokens, int64_t max_length) { return 0.5 * double(tokens) * double(max_length + 1); }
+// Multiply-adds of the scores if every document had the maximum length. (Only the device knows the true lengths.)
+template <class Args>
+double attention_products(const Args& args) {
+  return double(args.qkv.dim(0)) * mean_attended(args.max_length, args.window) * double(args.heads.q_width());
+}
 
 inline double product(std::initializer_list<int64_t> factors) {
   double out = 1;

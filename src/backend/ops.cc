@@ -2,6 +2,8 @@
 // backend. check() returns the FLOPs of the operation's GEMMs.
 #include "backend/ops.h"
 
+#include <algorithm>
+
 #include "backend/observer.h"
 #include "backend/op_checks.h"
 
@@ -110,14 +112,14 @@ double check(const DocumentTables& args) {
 
 double check(const Attention& args) {
   expect_attention(args);
-  return 4 * causal_pairs(args.qkv.dim(0), args.max_length) * product({args.heads.q_heads, args.heads.head_dim});
+  return 4 * attention_products(args);
 }
 
 double check(const AttentionBackward& args) {
   expect_attention(args);
   expect({"dout", args.dout}, args.qkv.dtype(), args.out.shape());
   expect({"dqkv", args.dqkv}, args.qkv.dtype(), args.qkv.shape());
-  return 10 * causal_pairs(args.qkv.dim(0), args.max_length) * product({args.heads.q_heads, args.heads.head_dim});
+  return 10 * attention_products(args);
 }
 
 double check(const CacheAppend& args) {
@@ -129,9 +131,14 @@ double check(const CachedAttention& args) {
   expect_cached(args);
   const int64_t n = args.qkv.dim(0);
   expect({"out", args.out}, args.qkv.dtype(), {n, args.heads.q_width()});
-  TOKAMAK_CHECK(n == 0 || (0 < args.max_new && args.max_new <= args.max_length && args.max_length <= args.cache.dim(2)),
-                "max_new ", args.max_new, ", max_length ", args.max_length, ", a cache of ", args.cache.dim(2));
-  return 4 * product({n, args.max_length, args.heads.q_heads, args.heads.head_dim});
+  TOKAMAK_CHECK(args.window >= 0, "window ", args.window);
+  const int64_t rows = args.cache.dim(2);
+  const bool is_ring = args.window > 0 && rows % kCacheTile == 0 && args.window - 1 + args.max_new <= rows;
+  TOKAMAK_CHECK(n == 0 || (0 < args.max_new && args.max_new <= args.max_length && (args.max_length <= rows || is_ring)),
+                "max_new ", args.max_new, ", max_length ", args.max_length, ", a cache of ", rows, ", window ",
+                args.window);
+  const int64_t seen = args.window > 0 ? std::min(args.window, args.max_length) : args.max_length;
+  return 4 * product({n, seen, args.heads.q_width()});
 }
 
 double check(const SwiGlu& args) {

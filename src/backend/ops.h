@@ -147,8 +147,8 @@ struct DocumentTables {
 };
 
 // Causal softmax attention within each document, without materialising a T x T matrix (Dao et al. 2022).
-// Query head h uses key-value head h / (Hq / Hkv). For tokens t >= s of one document:
-// S = scale q_t . k_s;  lse_t = log sum_s exp S;  out_t = sum_s exp(S - lse_t) v_s
+// Query head h uses key-value head h / (Hq / Hkv). For tokens s <= t of one document, with s > t - window if there is
+// a window: S = scale q_t . k_s;  lse_t = log sum_s exp S;  out_t = sum_s exp(S - lse_t) v_s
 // In bf16 the weights exp(S - lse), and dS in backward, may be rounded to bf16 before their GEMMs.
 struct Attention {
   Tensor qkv;         // (N, (Hq + 2 Hkv) D) act, queries and keys rotated
@@ -159,6 +159,7 @@ struct Attention {
   float scale = 1.0f;      // usually 1 / sqrt(D)
   int64_t max_length = 0;  // upper bound of the documents' lengths
   Tensor tables = {};      // DocumentTables::tables of these documents and heads; may be empty: the same results
+  int64_t window = 0;      // tokens that a token attends to, itself included; 0: all. From max_length on: as 0
 };
 
 struct AttentionBackward {
@@ -172,11 +173,14 @@ struct AttentionBackward {
   float scale = 1.0f;
   int64_t max_length = 0;
   Tensor tables = {};
+  int64_t window = 0;
 };
 
 // Generation. The KV cache of one layer holds the rotated keys and the values of active sequences. Each sequence has
-// one row of it, its slot, with capacity for P positions. Sequence s has cached[s] cached tokens; its new tokens are
-// [cu[s], cu[s+1]) of the batch. Token n has position cached[s] + n - cu[s], which is below P.
+// one row of it, its slot, with room for R positions: position p lies at p mod R. Sequence s has cached[s] cached
+// tokens; its new tokens are [cu[s], cu[s+1]) of the batch. Token n has position cached[s] + n - cu[s]. All positions
+// are below R, or else R is a multiple of kCacheTile and at least window - 1 + the new tokens of a sequence.
+constexpr int64_t kCacheTile = 64;
 struct CachedSequences {
   Tensor cu_seqlens;  // (S + 1) i32: cu[0] = 0, cu[S] = N; a sequence may have no new tokens
   Tensor slots;       // (S) i32: distinct
@@ -187,21 +191,22 @@ struct CachedSequences {
 struct CacheAppend {
   Tensor qkv;  // (N, (Hq + 2 Hkv) D) act, keys rotated
   CachedSequences sequences;
-  Tensor cache;  // (slots, 2 Hkv, P, D) act, in and out: the keys of each head, then the values
+  Tensor cache;  // (slots, 2 Hkv, R, D) act, in and out: the keys of each head, then the values
   HeadLayout heads;
 };
 
-// Attention of the new tokens over their sequence up to themselves, after CacheAppend of their own keys: as Attention,
-// over positions 0 to the token's. If nothing is cached, Attention gives the same result faster.
+// As Attention, of the new tokens, over positions 0 to the token's or the last `window` of them. CacheAppend has stored
+// the new tokens' own keys. If nothing is cached, Attention gives the same result faster.
 struct CachedAttention {
   Tensor qkv;  // (N, (Hq + 2 Hkv) D) act; only the queries, rotated, are read
   CachedSequences sequences;
-  Tensor cache;  // (slots, 2 Hkv, P, D) act
+  Tensor cache;  // (slots, 2 Hkv, R, D) act
   Tensor out;    // (N, Hq D) act
   HeadLayout heads;
   float scale = 1.0f;
   int64_t max_new = 0;     // upper bound of new tokens per sequence
-  int64_t max_length = 0;  // upper bound of cached and new tokens per sequence; at most P
+  int64_t max_length = 0;  // upper bound of cached and new tokens per sequence
+  int64_t window = 0;      // as in Attention
 };
 
 // out = silu(gate) * up, silu(x) = x / (1 + exp(-x))                  (Shazeer 2020)
@@ -439,7 +444,8 @@ struct Workload {
   HeadLayout heads;
   int64_t max_length = 0;  // T
   DType compute = DType::kBF16;
-  int64_t cached_tokens = 0;  // N of cached attention with few new tokens per sequence; 0: none
+  int64_t cached_tokens = 0;           // N of cached attention with few new tokens per sequence; 0: none
+  std::vector<int64_t> windows = {0};  // of attention, each that occurs
 };
 
 // A chunk of the head's logits in linear_cross_entropy.

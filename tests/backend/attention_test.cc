@@ -14,11 +14,17 @@ struct Problem {
   std::vector<int64_t> lengths;  // of the documents
   float scale = 0.0f;            // 0: 1 / sqrt(D)
   DType act = DType::kF32;
+  int64_t window = 0;
 
   int64_t tokens() const {
     int64_t sum = 0;
     for (const int64_t length : lengths) sum += length;
     return sum;
+  }
+  // The first token that token `t` of a document from `begin` on attends to.
+  size_t first_seen(size_t t, size_t begin) const {
+    const auto w = static_cast<size_t>(window);
+    return window > 0 && t - begin >= w ? t - w + 1 : begin;
   }
   int64_t max_length() const { return *std::max_element(lengths.begin(), lengths.end()); }
   float factor() const { return scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(heads.head_dim)); }
@@ -33,7 +39,7 @@ struct Problem {
     std::string out =
         str(heads.q_heads, "/", heads.kv_heads, " heads of ", heads.head_dim, ", ", name_of(act), ", documents");
     for (const int64_t length : lengths) out += str(" ", length);
-    return out;
+    return window > 0 ? str(out, ", a window of ", window) : out;
   }
 };
 
@@ -67,6 +73,19 @@ std::vector<Problem> problems_of(DType act) {
   return out;
 }
 
+// Windows around the tiles of 16, 32, 64 and 128 tokens and around the documents' lengths.
+std::vector<Problem> windowed_problems() {
+  std::vector<Problem> out;
+  for (const int64_t window : {1, 2, 31, 33, 63, 64, 65, 127, 128, 129, 199})
+    out.push_back({{2, 1, 64}, {3, 1, 0, 64, 70, 62, 200}, 0.3f, DType::kBF16, window});
+  for (const int64_t window : {1, 16, 17, 64, 100}) {
+    out.push_back({{2, 1, 12}, {130, 1, 5, 64}, 0.7f, DType::kF32, window});
+    out.push_back({{1, 1, 128}, {200, 129, 31}, 0, DType::kBF16, window});
+  }
+  out.push_back({{1, 1, 256}, {90, 33}, 0, DType::kBF16, 20});
+  return out;
+}
+
 struct Forward64 {
   Values out, lse;
 };
@@ -82,18 +101,19 @@ Forward64 forward64(const Problem& p, const Values& qkv) {
     for (size_t t = begin; t < begin + static_cast<size_t>(length); ++t) {
       for (size_t h = 0; h < hq; ++h) {
         const size_t key = hq * dim + h / group * dim, value = key + static_cast<size_t>(p.heads.kv_width());
+        const size_t first = p.first_seen(t, begin);
         Values weights;
         double total = 0;
-        for (size_t s = begin; s <= t; ++s) {
+        for (size_t s = first; s <= t; ++s) {
           double score = 0;
           for (size_t i = 0; i < dim; ++i) score += qkv[t * width + h * dim + i] * qkv[s * width + key + i];
           weights.push_back(std::exp(score * static_cast<double>(p.factor())));
           total += weights.back();
         }
         f.lse[h * n + t] = std::log(total);
-        for (size_t s = begin; s <= t; ++s) {
+        for (size_t s = first; s <= t; ++s) {
           for (size_t i = 0; i < dim; ++i) {
-            f.out[(t * hq + h) * dim + i] += weights[s - begin] / total * qkv[s * width + value + i];
+            f.out[(t * hq + h) * dim + i] += weights[s - first] / total * qkv[s * width + value + i];
           }
         }
       }
@@ -117,7 +137,7 @@ Values backward64(const Problem& p, const Values& qkv, const Values& out, const 
         const size_t q = t * width + h * dim, o = (t * hq + h) * dim;
         double delta = 0;
         for (size_t i = 0; i < dim; ++i) delta += out[o + i] * dout[o + i];
-        for (size_t s = begin; s <= t; ++s) {
+        for (size_t s = p.first_seen(t, begin); s <= t; ++s) {
           const size_t k = s * width + hq * dim + h / group * dim, v = k + static_cast<size_t>(p.heads.kv_width());
           double score = 0, dp = 0;
           for (size_t i = 0; i < dim; ++i) {
@@ -153,7 +173,8 @@ Outputs run(TestBackend& cpu, const Problem& p, const HostTensor& qkv, int64_t m
                                     .lse = o.lse,
                                     .heads = p.heads,
                                     .scale = p.factor(),
-                                    .max_length = max_length});
+                                    .max_length = max_length,
+                                    .window = p.window});
   cpu.ops().attention_backward(*cpu.stream, {.qkv = qkv,
                                              .cu_seqlens = cu,
                                              .out = o.out,
@@ -162,7 +183,8 @@ Outputs run(TestBackend& cpu, const Problem& p, const HostTensor& qkv, int64_t m
                                              .dqkv = o.dqkv,
                                              .heads = p.heads,
                                              .scale = p.factor(),
-                                             .max_length = max_length});
+                                             .max_length = max_length,
+                                             .window = p.window});
   return o;
 }
 Outputs run(TestBackend& cpu, const Problem& p) { return run(cpu, p, p.qkv(), p.max_length()); }
@@ -198,9 +220,39 @@ TEST_CASE("attention_backward is the formula, on the out and lse it is given") {
   }
 }
 
+TEST_CASE("with a window, attention and its gradient are those of the formula over the last tokens of the document") {
+  TestBackend cpu;
+  for (const Problem& p : windowed_problems()) {
+    INFO(p.text());
+    const Outputs o = run(cpu, p);
+    const Forward64 expected = forward64(p, p.qkv().values());
+    CHECK(max_error_before_rounding(o.out, expected.out) < tolerance(p.act));
+    CHECK(max_abs_error(o.lse, expected.lse) < 1e-5);
+    const Values gradient = backward64(p, p.qkv().values(), o.out.values(), o.lse.values(), p.dout().values());
+    CHECK(max_error_before_rounding(o.dqkv, gradient) < tolerance(p.act));
+  }
+}
+
+TEST_CASE("a window of at least the longest document gives the bits of none") {
+  TestBackend cpu;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    Problem p{{4, 2, 64}, {130, 7, 64}, 0, act};
+    const Outputs none = run(cpu, p);
+    for (const int64_t window : {int64_t{130}, int64_t{131}, int64_t{1} << 31}) {
+      p.window = window;
+      const Outputs wide = run(cpu, p);
+      CHECK(wide.out.bytes() + wide.lse.bytes() + wide.dqkv.bytes() ==
+            none.out.bytes() + none.lse.bytes() + none.dqkv.bytes());
+    }
+    p.window = 129;
+    CHECK(run(cpu, p).out.bytes() != none.out.bytes());
+  }
+}
+
 TEST_CASE("attention_backward is the gradient of attention") {
   TestBackend cpu;
-  for (const Problem& p : {Problem{{2, 1, 4}, {5, 3}}, Problem{{1, 1, 2}, {7}}, Problem{{4, 2, 2}, {4}}}) {
+  for (const Problem& p : {Problem{{2, 1, 4}, {5, 3}}, Problem{{1, 1, 2}, {7}}, Problem{{4, 2, 2}, {4}},
+                           Problem{{2, 1, 4}, {6, 4}, 0, DType::kF32, 3}}) {
     INFO(p.text());
     const auto loss = [&](const Values& qkv) { return dot(forward64(p, qkv).out, p.dout().values()); };
     CHECK(max_relative_error(run(cpu, p).dqkv, finite_difference(loss, p.qkv().values())) < 3e-6);
@@ -209,7 +261,8 @@ TEST_CASE("attention_backward is the gradient of attention") {
 
 TEST_CASE("attention gives a document the same bits whatever follows it", "[native]") {
   TestBackend cpu;
-  for (const Problem& model : {Problem{{2, 1, 16}, {}}, Problem{{2, 1, 64}, {}, 0, DType::kBF16}}) {
+  for (const Problem& model : {Problem{{2, 1, 16}, {}}, Problem{{2, 1, 64}, {}, 0, DType::kBF16},
+                               Problem{{2, 1, 64}, {}, 0, DType::kBF16, 9}}) {
     Problem together = model, alone = model;
     together.lengths = {70, 33};
     alone.lengths = {70};

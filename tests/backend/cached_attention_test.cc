@@ -18,6 +18,7 @@ struct Problem {
   std::vector<Sequence> sequences;
   float scale = 0.0f;  // 0: 1 / sqrt(D)
   DType act = DType::kF32;
+  int64_t window = 0;
 
   int64_t tokens() const {
     int64_t sum = 0;
@@ -38,7 +39,7 @@ struct Problem {
   std::string text() const {
     std::string out = str(heads.q_heads, "/", heads.kv_heads, " heads of ", heads.head_dim, ", ", name_of(act));
     for (const Sequence& s : sequences) out += str(", ", s.cached, " + ", s.fresh);
-    return out;
+    return window > 0 ? str(out, ", a window of ", window) : out;
   }
   // All of a sequence's tokens, cached and new.                                   (cached + fresh, (Hq + 2 Hkv) D)
   Values whole(size_t s) const {
@@ -55,7 +56,8 @@ struct Inputs {
 
 // Element (slot, kv, position, i) of a cache; kv counts the key heads, then the value heads.
 size_t cache_at(const Problem& p, int64_t slot, int64_t kv, int64_t position, int64_t i) {
-  return static_cast<size_t>(((slot * 2 * p.heads.kv_heads + kv) * p.positions + position) * p.heads.head_dim + i);
+  return static_cast<size_t>(
+      ((slot * 2 * p.heads.kv_heads + kv) * p.positions + position % p.positions) * p.heads.head_dim + i);
 }
 
 // Copies keys and values of positions [begin, end) of sequence s to their places in `cache`.
@@ -103,7 +105,8 @@ HostTensor run(TestBackend& backend, const Problem& p, const Inputs& in) {
                                                    .heads = p.heads,
                                                    .scale = p.factor(),
                                                    .max_new = p.max_new(),
-                                                   .max_length = p.max_length()});
+                                                   .max_length = p.max_length(),
+                                                   .window = p.window});
   return out;
 }
 
@@ -120,14 +123,15 @@ Values attention64(const Problem& p) {
         Values sum(static_cast<size_t>(dim));
         double total = 0;
         Values scores;
-        for (int64_t k = 0; k <= t; ++k) {
+        const int64_t first = p.window > 0 ? std::max<int64_t>(t - p.window + 1, 0) : 0;
+        for (int64_t k = first; k <= t; ++k) {
           double score = 0;
           for (int64_t i = 0; i < dim; ++i) score += at(t, h * dim + i) * at(k, key + i);
           scores.push_back(score * static_cast<double>(p.factor()));
         }
         const double top = *std::max_element(scores.begin(), scores.end());
-        for (int64_t k = 0; k <= t; ++k) {
-          const double weight = std::exp(scores[static_cast<size_t>(k)] - top);
+        for (int64_t k = first; k <= t; ++k) {
+          const double weight = std::exp(scores[static_cast<size_t>(k - first)] - top);
           total += weight;
           for (int64_t i = 0; i < dim; ++i) sum[static_cast<size_t>(i)] += weight * at(k, value + i);
         }
@@ -178,6 +182,36 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("with a window, cached_attention sees the last tokens of the sequence alone") {
+  TestBackend backend;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    for (Problem p : problems_of(act)) {
+      for (const int64_t window : {1, 3, 64, 513}) {
+        p.window = window;
+        INFO(p.text());
+        CHECK(max_error_before_rounding(run(backend, p, inputs_of(p, kNotANumber)), attention64(p)) < tolerance(act));
+      }
+    }
+  }
+}
+
+TEST_CASE("a ring that holds the window and the new tokens gives the bits of a cache of all positions") {
+  TestBackend backend;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    Problem whole{{4, 2, 64}, 3, 1300, {{2, 1200, 1}, {0, 130, 70}, {1, 700, 3}}, 0, act, 59};
+    Problem ring = whole;
+    ring.positions = 128;
+    for (const std::vector<Sequence>& sequences :
+         {whole.sequences, {{1, 1299, 1}}, {{0, 191, 3}, {2, 63, 70}, {1, 0, 65}}, {{0, 128, 1}, {1, 127, 2}}}) {
+      whole.sequences = ring.sequences = sequences;
+      INFO(whole.text());
+      const HostTensor out = run(backend, whole, inputs_of(whole, kNotANumber));
+      CHECK(run(backend, ring, inputs_of(ring, kNotANumber)).bytes() == out.bytes());
+      CHECK(max_error_before_rounding(out, attention64(whole)) < tolerance(act));
+    }
+  }
+}
+
 TEST_CASE("cache_append copies keys and values to their positions, and nothing else") {
   TestBackend backend;
   for (const DType act : {DType::kF32, DType::kBF16}) {
@@ -198,11 +232,13 @@ TEST_CASE("cache_append copies keys and values to their positions, and nothing e
 TEST_CASE("cached_attention of a sequence does not depend on the others of the batch") {
   TestBackend backend;
   for (const DType act : {DType::kF32, DType::kBF16}) {
-    const Problem together{{4, 2, 64}, 3, 500, {{2, 400, 1}, {0, 499, 1}, {1, 3, 1}}, 0, act};
-    Problem alone = together;
-    alone.sequences = {together.sequences[0]};
-    const std::string one = run(backend, alone, inputs_of(alone, 0)).bytes();
-    CHECK(run(backend, together, inputs_of(together, 0)).bytes().substr(0, one.size()) == one);
+    for (const int64_t window : {0, 70}) {
+      const Problem together{{4, 2, 64}, 3, 500, {{2, 400, 1}, {0, 499, 1}, {1, 3, 1}}, 0, act, window};
+      Problem alone = together;
+      alone.sequences = {together.sequences[0]};
+      const std::string one = run(backend, alone, inputs_of(alone, 0)).bytes();
+      CHECK(run(backend, together, inputs_of(together, 0)).bytes().substr(0, one.size()) == one);
+    }
   }
 }
 

@@ -113,6 +113,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("cuDNN supports windows wherever it supports the documents") {
+  if (skipped()) return;
+  for (const Gpu& gpu : {kA100, kH100, kB200}) {
+    for (const HeadLayout heads : {HeadLayout{32, 8, 128}, HeadLayout{12, 12, 64}}) {
+      for (const DocumentBatch documents : {DocumentBatch{1, 4096}, ragged_documents(8, 8192, 16384)}) {
+        for (const int64_t window : {1, 1000, 4095}) {
+          INFO(gpu.name << ", a window of " << window << ", heads of " << heads.head_dim);
+          CHECK(refusal(gpu, {.documents = documents, .heads = heads, .window = window}) == "");
+          CHECK(refusal(gpu, {.documents = documents, .heads = heads, .backward = true, .window = window}) == "");
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("ragged documents are found in every tensor where ops.h has them") {
   const HeadLayout heads{4, 2, 8};
   const int32_t cu[] = {0, 5, 5, 14};

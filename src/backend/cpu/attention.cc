@@ -20,7 +20,8 @@ void run(const Attention& args, int64_t begin, int64_t end, int64_t head, std::b
                     .first = 0,
                     .out = args.out.as<T>() + begin * heads.q_width() + head * dim,
                     .out_stride = heads.q_width(),
-                    .lse = args.lse.as<float>() + head * args.qkv.dim(0) + begin},
+                    .lse = args.lse.as<float>() + head * args.qkv.dim(0) + begin,
+                    .window = effective_window(args.window, args.max_length)},
                    length, dim, args.scale * kLog2E, m);
 }
 

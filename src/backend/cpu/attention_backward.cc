@@ -55,30 +55,29 @@ struct BackwardMemory {
 };
 
 struct GradientTile {
-  int64_t first_query, first_key;
-  int64_t queries, keys;  // queries: a multiple of kLanes
-  float scale;            // c
+  TileMask mask;  // queries: a multiple of kLanes
+  float scale;    // c
 };
 
 // Turns S^T and dP^T of a tile into P^T and dS^T, in the formats of the next three GEMMs.
-template <bool kDiagonal, class E>
+template <TileMask::Hides kHides, class E>
 void gradient_lanes(const GradientTile& tile, int64_t j, const BackwardMemory<E>& m) {
-  const int64_t n = tile.queries;
-  const Ints query = lane_numbers() + static_cast<int32_t>(tile.first_query + j - tile.first_key);
-  const Vec lse = load(m.lse + tile.first_query + j), delta = load(m.delta + tile.first_query + j);
-  const int64_t keys = kDiagonal ? std::min(tile.keys, tile.first_query + j + kLanes - tile.first_key) : tile.keys;
+  const TileMask& mask = tile.mask;
+  const int64_t n = mask.queries;
+  const SeenKeys<kHides> seen(mask.first_query + j - mask.first_key, mask);
+  const Vec lse = load(m.lse + mask.first_query + j), delta = load(m.delta + mask.first_query + j);
+  const int64_t keys = seen.end();
   const auto row = [&](int64_t s) {
     Vec p{}, ds{};
     if (s < keys) {
-      p = exp2(load(m.scores + s * n + j) * tile.scale - lse);
-      if (kDiagonal) p = query < static_cast<int32_t>(s) ? Vec{} : p;
+      p = seen.pick(s, exp2(load(m.scores + s * n + j) * tile.scale - lse), Vec{});
       ds = p * (load(m.dp + s * n + j) - delta);
     }
     store(m.p + s * n + j, p);
     store(m.ds + s * n + j, ds);
     return ds;
   };
-  for (int64_t s = 0; s < tile.keys; s += 2) {
+  for (int64_t s = 0; s < mask.keys; s += 2) {
     const Vec even = row(s), odd = row(s + 1);
     store_b(m.ds_by_key + s * n + j * kPair<E>, n, even, odd);
   }
@@ -86,10 +85,9 @@ void gradient_lanes(const GradientTile& tile, int64_t j, const BackwardMemory<E>
 
 template <class E>
 void gradient(const GradientTile& tile, const BackwardMemory<E>& m) {
-  const bool diagonal = tile.first_key + tile.keys > tile.first_query + 1;
-  for (int64_t j = 0; j < tile.queries; j += kLanes) {
-    diagonal || tile.keys % 2 != 0 ? gradient_lanes<true>(tile, j, m) : gradient_lanes<false>(tile, j, m);
-  }
+  with_mask(tile.mask.hides(), [&](auto hides) {
+    for (int64_t j = 0; j < tile.mask.queries; j += kLanes) gradient_lanes<hides.value>(tile, j, m);
+  });
 }
 
 template <class T>
@@ -107,6 +105,7 @@ class Backward {
         qkv_(args.qkv.as<T>()),
         out_(args.out.as<T>()),
         dout_(args.dout.as<T>()),
+        window_(effective_window(args.window, args.max_length)),
         lse_(args.lse.as<float>()),
         dqkv_(args.dqkv.as<T>()) {}
 
@@ -121,7 +120,8 @@ class Backward {
       pack_queries(begin, length, head, m);
       std::fill(m.dqueries, m.dqueries + round_up(length, kBlock) * dim_, 0.0f);
       for (int64_t s = 0; s < length; s += kBlock) {
-        for (int64_t t = s; t < length; t += kBlock) tile(length, s, t, m);
+        const int64_t queries = window_ > 0 ? std::min(length, s + kBlock - 1 + window_) : length;
+        for (int64_t t = s; t < queries; t += kBlock) tile(length, s, t, m);
       }
       std::fill(m.factor, m.factor + kBlock, scale_);
       for (int64_t t = 0; t < length; t += kBlock) {
@@ -177,7 +177,7 @@ class Backward {
     const E *k = m.keys + s * dim_, *v = m.values + s * dim_;
     multiply<E>({.a = k, .a_stride = dim_, .b = m.queries + t * dim_, .c = m.scores, .m = keys, .n = n, .k = dim_});
     multiply<E>({.a = v, .a_stride = dim_, .b = m.dout + t * dim_, .c = m.dp, .m = keys, .n = n, .k = dim_});
-    gradient(GradientTile{t, s, n, keys, scale_ * kLog2E}, m);
+    gradient(GradientTile{{t, n, s, keys, window_}, scale_ * kLog2E}, m);
     const auto add_keys = [&](const E* weights, const E* rows, float* sums) {
       multiply<E>({.a = weights,
                    .a_stride = n,
@@ -212,6 +212,7 @@ class Backward {
   int64_t dim_, width_, tokens_;
   float scale_;
   const T *qkv_, *out_, *dout_;
+  int64_t window_;
   const float* lse_;
   T* dqkv_;
 };

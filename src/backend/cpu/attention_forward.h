@@ -47,35 +47,34 @@ struct ForwardMemory {
   }
 };
 
-// One tile of the online softmax: scores of `keys` keys, starting at `first_key`, for queries starting at
-// `first_query`. Leaves P^T in p, updates the statistics, and rescales O^T if the maximum grew.
+// One tile of the online softmax. Leaves P^T in p, updates the statistics, and rescales O^T if the maximum grew. A
+// query may see no key of a tile: its maximum and its sums then stay as they are.
 struct SoftmaxTile {
-  int64_t first_query, first_key;
-  int64_t queries, keys;  // queries: a multiple of kLanes
+  TileMask mask;  // queries: a multiple of kLanes
   int64_t dim;
   float scale;  // c
 };
 
-// Queries j to j + kLanes of a tile; `kDiagonal`: the causal mask hides some keys from some of these queries.
-template <bool kDiagonal, class E>
+// Queries j to j + kLanes of a tile.
+template <TileMask::Hides kHides, class E>
 void softmax_lanes(const SoftmaxTile& tile, int64_t j, const ForwardMemory<E>& m) {
-  const int64_t n = tile.queries;
-  const Ints query = lane_numbers() + static_cast<int32_t>(tile.first_query + j - tile.first_key);
-  const int64_t keys = kDiagonal ? std::min(tile.keys, tile.first_query + j + kLanes - tile.first_key) : tile.keys;
+  const TileMask& mask = tile.mask;
+  const int64_t n = mask.queries, ahead = mask.first_query + j - mask.first_key;
+  const SeenKeys<kHides> seen(ahead, mask);
+  const int64_t keys = seen.end();
   const Vec before = load(m.maximum + j);
   Vec tops[4] = {before, before, before, before};  // four chains of comparisons hide their latency
   for (int64_t s = 0; s < keys; ++s) {
     const Vec x = load(m.scores + s * n + j) * tile.scale;
-    tops[s % 4] = maximum(tops[s % 4], kDiagonal ? (query < static_cast<int32_t>(s) ? before : x) : x);
+    tops[s % 4] = maximum(tops[s % 4], seen.pick(s, x, before));
   }
   const Vec top = maximum(maximum(tops[0], tops[1]), maximum(tops[2], tops[3]));
   const auto weight = [&](int64_t s) {
-    const Vec p = exp2(load(m.scores + s * n + j) * tile.scale - top);
-    return kDiagonal ? (query < static_cast<int32_t>(s) ? Vec{} : p) : p;
+    return seen.pick(s, exp2(load(m.scores + s * n + j) * tile.scale - top), Vec{});
   };
   const Vec shrink = exp2(before - top);
   Vec total = load(m.total + j) * shrink;
-  for (int64_t s = 0; s < tile.keys; s += 2) {
+  for (int64_t s = 0; s < mask.keys; s += 2) {
     const Vec even = s < keys ? weight(s) : Vec{}, odd = s + 1 < keys ? weight(s + 1) : Vec{};
     total += even;
     total += odd;
@@ -88,10 +87,9 @@ void softmax_lanes(const SoftmaxTile& tile, int64_t j, const ForwardMemory<E>& m
 
 template <class E>
 void softmax(const SoftmaxTile& tile, const ForwardMemory<E>& m) {
-  const bool diagonal = tile.first_key + tile.keys > tile.first_query + 1;
-  for (int64_t j = 0; j < tile.queries; j += kLanes) {
-    diagonal ? softmax_lanes<true>(tile, j, m) : softmax_lanes<false>(tile, j, m);
-  }
+  with_mask(tile.mask.hides(), [&](auto hides) {
+    for (int64_t j = 0; j < tile.mask.queries; j += kLanes) softmax_lanes<hides.value>(tile, j, m);
+  });
 }
 
 // The keys and values of one head, a row per token.
@@ -100,9 +98,11 @@ struct KeysAndValues {
   const T *keys, *values;
   int64_t stride;  // elements between tokens
   int64_t count;
+  // Token s lies in row (first + s) mod ring. Both are multiples of kBlock, or `ring` exceeds first + count.
+  int64_t first = 0, ring = INT64_MAX;
 };
 
-// Consecutive queries of one head: query t attends to keys 0 .. first + t.
+// Consecutive queries of one head: query t attends to keys 0 .. first + t, or the last `window` of them.
 template <class T>
 struct Queries {
   const T* rows;
@@ -111,13 +111,15 @@ struct Queries {
   T* out;
   int64_t out_stride;
   float* lse;  // (count), or null
+  int64_t window;
 };
 
 template <class T>
 void pack_keys(const KeysAndValues<T>& kv, int64_t dim, const ForwardMemory<TileElement<T>>& m) {
-  copy_rows(kv.keys, kv.stride, kv.count, kv.count, dim, m.keys);
   for (int64_t s = 0; s < kv.count; s += kBlock) {
-    copy_rows(kv.values + s * kv.stride, kv.stride, std::min(kBlock, kv.count - s), kBlock, dim, m.rows);
+    const int64_t at = (kv.first + s) % kv.ring * kv.stride, rows = std::min(kBlock, kv.count - s);
+    copy_rows(kv.keys + at, kv.stride, rows, rows, dim, m.keys + s * dim);
+    copy_rows(kv.values + at, kv.stride, rows, kBlock, dim, m.rows);
     interleave_rows(m.rows, kBlock, dim, round_up(dim, kLanes), m.interleaved);
     b_to_a(m.interleaved, kBlock, dim, round_up(dim, kLanes), m.values + s * dim);
   }
@@ -134,10 +136,10 @@ void query_block(const Queries<T>& q, int64_t t, int64_t all_keys, int64_t dim, 
   std::fill(m.maximum, m.maximum + n, kNoMaximum);
   std::fill(m.total, m.total + n, 0.0f);
   std::fill(m.out, m.out + dim * n, 0.0f);
-  for (int64_t s = 0; s < first + count; s += kBlock) {
+  for (int64_t s = TileMask::first_tile(first, q.window); s < first + count; s += kBlock) {
     const int64_t keys = std::min(kBlock, all_keys - s);
     multiply<E>({.a = m.keys + s * dim, .a_stride = dim, .b = m.queries, .c = m.scores, .m = keys, .n = n, .k = dim});
-    softmax(SoftmaxTile{first, s, n, keys, dim, scale}, m);
+    softmax(SoftmaxTile{{first, n, s, keys, q.window}, dim, scale}, m);
     multiply<E>({.a = m.values + s * dim,
                  .a_stride = kBlock,
                  .b = m.p,

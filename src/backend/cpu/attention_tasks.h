@@ -5,7 +5,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <type_traits>
 
+#include "backend/attended.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/simd.h"
 #include "base/math.h"
@@ -16,6 +18,59 @@ namespace tokamak {
 inline constexpr int64_t kAttentionBlock = 64;  // tokens of a tile, both queries and keys
 
 inline constexpr float kLn2 = 0.693147180559945309f;
+
+// Which queries of a tile see which of its keys: query t sees key s if s <= t and s > t - window. Positions are those
+// of the document; `window` is 0 if there is none.
+struct TileMask {
+  enum class Hides { kNothing, kLater, kLaterAndEarlier };
+
+  int64_t first_query, queries, first_key, keys;
+  int64_t window;  // below the document's length, so that positions minus it fit into 32 bits
+
+  Hides hides() const {
+    if (window > 0 && first_key <= first_query + queries - 1 - window) return Hides::kLaterAndEarlier;
+    return first_key + keys > first_query + 1 ? Hides::kLater : Hides::kNothing;
+  }
+  // The first tile of keys that a query from `query` on sees.
+  static int64_t first_tile(int64_t query, int64_t window) {
+    return window == 0 ? 0 : std::max<int64_t>(query - window + 1, 0) / kAttentionBlock * kAttentionBlock;
+  }
+};
+
+// The keys of a tile that kLanes queries see. `ahead`: the first of these queries' position minus the first key's.
+template <TileMask::Hides kHides>
+class SeenKeys {
+ public:
+  SeenKeys(int64_t ahead, const TileMask& mask)
+      : keys_(mask.keys),
+        ahead_(ahead),
+        last_(simd::lane_numbers() + static_cast<int32_t>(ahead)),
+        before_(last_ - static_cast<int32_t>(mask.window)) {}
+
+  // No query sees a key from here on.
+  int64_t end() const {
+    return kHides == TileMask::Hides::kNothing ? keys_ : std::min<int64_t>(keys_, ahead_ + simd::kLanes);
+  }
+  // `x` in the lanes of queries that see key `s` of the tile, `hidden` in the others.
+  simd::Vec pick(int64_t s, simd::Vec x, simd::Vec hidden) const {
+    if constexpr (kHides != TileMask::Hides::kNothing) x = last_ < static_cast<int32_t>(s) ? hidden : x;
+    if constexpr (kHides == TileMask::Hides::kLaterAndEarlier) x = before_ >= static_cast<int32_t>(s) ? hidden : x;
+    return x;
+  }
+
+ private:
+  int64_t keys_, ahead_;
+  simd::Ints last_, before_;  // of each query: the last key that it sees, and the last one that it sees no more
+};
+
+// Calls run with the constant that `hides` is.
+template <class Run>
+void with_mask(TileMask::Hides hides, const Run& run) {
+  using enum TileMask::Hides;
+  if (hides == kNothing) return run(std::integral_constant<TileMask::Hides, kNothing>());
+  if (hides == kLater) return run(std::integral_constant<TileMask::Hides, kLater>());
+  run(std::integral_constant<TileMask::Hides, kLaterAndEarlier>());
+}
 
 // The documents of a call, validated.
 struct Documents {

@@ -11,14 +11,14 @@ namespace {
 
 using namespace simd;
 
-constexpr int64_t kFewTokens = 4;    // per sequence: above this, tiles are faster
-constexpr int64_t kKeysAtOnce = 64;  // a multiple of kLanes; keys and values of 128 features in bf16 fit in L1
-constexpr int kVecsAtOnce = 4;       // vectors of a row's output that stay in registers
+constexpr int64_t kFewTokens = 4;            // per sequence: above this, tiles are faster
+constexpr int64_t kKeysAtOnce = kCacheTile;  // keys and values of 128 features in bf16 fit in L1
+constexpr int kVecsAtOnce = 4;               // vectors of a row's output that stay in registers
 
 // The batch, validated, and the addresses of its tensors.
 struct Batch {
   const int32_t *cu, *slots, *cached;
-  int64_t sequences, positions;  // S and P
+  int64_t sequences, positions;  // S and R
 
   Batch(const CachedSequences& s, int64_t tokens, const Tensor& cache)
       : cu(s.cu_seqlens.as<int32_t>()),
@@ -31,8 +31,9 @@ struct Batch {
     for (int64_t i = 0; i < sequences; ++i) {
       TOKAMAK_CHECK(0 <= slots[i] && slots[i] < cache.dim(0), "sequence ", i, " in slot ", slots[i], " of ",
                     cache.dim(0));
-      TOKAMAK_CHECK(cu[i] <= cu[i + 1] && cached[i] >= 0 && cached[i] + count(i) <= positions, "sequence ", i, " has ",
-                    cached[i], " tokens cached and ", count(i), " new ones, the cache room for ", positions);
+      const bool fits = cached[i] + count(i) <= positions || (positions % kCacheTile == 0 && count(i) <= positions);
+      TOKAMAK_CHECK(cu[i] <= cu[i + 1] && cached[i] >= 0 && fits, "sequence ", i, " has ", cached[i],
+                    " tokens cached and ", count(i), " new ones, the cache room for ", positions);
     }
   }
   int64_t count(int64_t sequence) const { return cu[sequence + 1] - cu[sequence]; }
@@ -124,6 +125,7 @@ class Attending {
         dim_(args.heads.head_dim),
         group_(args.heads.q_heads / args.heads.kv_heads),
         scale_(args.scale * kLog2E),
+        window_(effective_window(args.window, args.max_length)),
         qkv_(args.qkv.as<T>()),
         cache_(args.cache.as<T>()),
         out_(args.out.as<T>()) {}
@@ -149,19 +151,27 @@ class Attending {
   }
 
   void run_tiles(int64_t sequence, int64_t kv_head, std::byte* memory) const {
-    const int64_t fresh = batch_.count(sequence), before = batch_.cached[sequence], all = before + fresh;
-    const flash::ForwardMemory<TileElement<T>> m(memory, all, dim_);
-    flash::pack_keys<T>({keys(sequence, kv_head), values(sequence, kv_head), dim_, all}, dim_, m);
+    const int64_t fresh = batch_.count(sequence), before = batch_.cached[sequence];
+    const int64_t first = TileMask::first_tile(before, window_), count = before + fresh - first;
+    const flash::ForwardMemory<TileElement<T>> m(memory, count, dim_);
+    flash::pack_keys<T>({.keys = keys(sequence, kv_head),
+                         .values = values(sequence, kv_head),
+                         .stride = dim_,
+                         .count = count,
+                         .first = first,
+                         .ring = batch_.positions},
+                        dim_, m);
     const int64_t token = batch_.cu[sequence];
     for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head) {
       flash::attend<T>({.rows = qkv_ + token * heads_.qkv_width() + head * dim_,
                         .stride = heads_.qkv_width(),
                         .count = fresh,
-                        .first = before,
+                        .first = before - first,
                         .out = out_ + token * heads_.q_width() + head * dim_,
                         .out_stride = heads_.q_width(),
-                        .lse = nullptr},
-                       all, dim_, scale_, m);
+                        .lse = nullptr,
+                        .window = window_},
+                       count, dim_, scale_, m);
     }
   }
 
@@ -178,12 +188,16 @@ class Attending {
       m.maximum[r] = flash::kNoMaximum;
       m.total[r] = 0.0f;
     }
-    for (int64_t s = 0; s < before + fresh; s += kKeysAtOnce) {
+    const auto first_seen = [&](int64_t position) {
+      return window_ > 0 ? std::max<int64_t>(position - window_ + 1, 0) : 0;
+    };
+    for (int64_t s = first_seen(before) / kKeysAtOnce * kKeysAtOnce; s < before + fresh; s += kKeysAtOnce) {
       for (int64_t r = 0; r < rows; ++r) {
-        const int64_t seen = std::min(kKeysAtOnce, before + r / group_ + 1 - s);
-        if (seen <= 0) continue;
-        attend_block(keys(sequence, kv_head) + s * dim_, values(sequence, kv_head) + s * dim_, seen, dim_, scale_, r,
-                     m);
+        const int64_t position = before + r / group_;
+        const int64_t begin = std::max(s, first_seen(position)), end = std::min(s + kKeysAtOnce, position + 1);
+        if (begin >= end) continue;
+        const int64_t at = begin % batch_.positions * dim_;
+        attend_block(keys(sequence, kv_head) + at, values(sequence, kv_head) + at, end - begin, dim_, scale_, r, m);
       }
     }
     for (int64_t r = 0; r < rows; ++r) {
@@ -196,6 +210,7 @@ class Attending {
   const Batch& batch_;
   int64_t dim_, group_;
   float scale_;
+  int64_t window_;
   const T* qkv_;
   const T* cache_;
   T* out_;
@@ -221,7 +236,8 @@ void CpuOps::do_cache_append(Stream&, const CacheAppend& args) {
         for (int64_t t = begin; t < end; ++t) {
           const T* token = from + (batch.cu[i] + t) * width;
           for (int64_t h = 0; h < kv_heads; ++h) {
-            T* to = cache + ((batch.slots[i] * kv_heads + h) * batch.positions + batch.cached[i] + t) * dim;
+            const int64_t row = (batch.cached[i] + t) % batch.positions;
+            T* to = cache + ((batch.slots[i] * kv_heads + h) * batch.positions + row) * dim;
             std::copy(token + h * dim, token + (h + 1) * dim, to);
           }
         }
