@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/*.safetensors: results of Hugging Face's LlamaForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM
-on tiny models, and the frequencies of the rotary embedding under every kind of rope_scaling.
+"""Writes tests/golden/*.safetensors: results of Hugging Face's classes (FAMILIES below) on tiny models, and the
+frequencies of the rotary embedding under every kind of rope_scaling.
 
 The numbers must be those of the published implementation: this script only chooses weights and data, calls the model
 and records. tests/golden/README.md describes every tensor. The same machine and the same versions
 (requirements-goldens.txt) give the same bytes; another processor may differ in the last bits.
 
-    python scripts/dev/make_goldens.py [output directory, default tests/golden]
+    python scripts/dev/make_goldens.py [output directory, default tests/golden] [only these cases ...]
 """
 import copy
 import json
@@ -57,9 +57,24 @@ CASES |= {
     "qwen2_gqa_tied": {**SMALL, "head_dim": 8, "tie_word_embeddings": True, "qkv_bias": True},
     "qwen3_gqa_untied": {**SMALL, "head_dim": 12, "tie_word_embeddings": False, "qk_norm": True},
 }
-FAMILIES = {"llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
-            "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
-            "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM)}
+# Windows are shorter than both lengths. `hf`: what transformers calls the switches.
+FULL, SLIDING = "full_attention", "sliding_attention"
+WINDOW = {"intermediate_size": 40, "head_dim": 12, "num_key_value_heads": 2, "vocab_size": 61}
+CASES |= {
+    "mistral_window": {**WINDOW, "num_hidden_layers": 3, "tie_word_embeddings": True, "sliding_window": 5,
+                       "hf": {"sliding_window": 5}},
+    "qwen3_window": {**WINDOW, "num_hidden_layers": 3, "tie_word_embeddings": False, "qk_norm": True,
+                     "sliding_window": 7, "layer_types": [FULL, SLIDING],
+                     "hf": {"use_sliding_window": True, "sliding_window": 7,
+                            "layer_types": [FULL, SLIDING, FULL]}},
+    "smollm3": {**WINDOW, "num_hidden_layers": 4, "tie_word_embeddings": True, "rope_theta": 100.0,
+                "no_rope_layers": [1, 0, 0, 1], "hf": {"no_rope_layers": [1, 0, 0, 1], "use_sliding_window": False}},
+}
+FAMILIES = {family: (getattr(transformers, f"{name}Config"), getattr(transformers, f"{name}ForCausalLM"))
+            for family, name in [("llama", "Llama"), ("qwen2", "Qwen2"), ("qwen3", "Qwen3"), ("mistral", "Mistral"),
+                                 ("smollm3", "SmolLM3")]}
+OURS_ALONE = ("rope_theta", "rope_scaling", "qkv_bias", "qk_norm", "sliding_window", "layer_types", "no_rope_layers",
+              "hf")
 ANGLES_ONLY = [name for name in CASES if name.startswith("llama_rope_")]  # recorded in f32 only, without AdamW
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}
@@ -116,7 +131,8 @@ def rope_parameters(config):
 
 def build_model(name, config, rng):
     """The model with weights drawn here, so that they do not depend on how a version of transformers initialises."""
-    hf = {k: v for k, v in config.items() if k not in ("rope_theta", "rope_scaling", "qkv_bias", "qk_norm")}
+    hf = {k: v for k, v in config.items() if k not in OURS_ALONE} | config.get("hf", {})
+    hf["pad_token_id"] = None  # the row of a padding token would get no gradient
     hf["rope_parameters"] = rope_parameters(config)
     config_class, model_class = FAMILIES[name.split("_")[0]]
     model = model_class(config_class(**hf, attn_implementation="eager", use_cache=False))
@@ -387,8 +403,12 @@ def main():
     torch.use_deterministic_algorithms(True)
     torch.set_float32_matmul_precision("highest")
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests" / "golden"
+    only = sys.argv[2:]  # names of cases
     for seed, name in enumerate(CASES, start=1):
-        make_case(name, seed, directory)
+        if not only or name in only:
+            make_case(name, seed, directory)
+    if only:
+        return
     make_frequencies(directory)
     make_muon(directory)
     make_mup(directory)

@@ -58,9 +58,9 @@ OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& o
   std::vector<Timed> operations = operations_of(run.record(shape, options.mean_document), *backend.ops);
   const std::vector<int32_t> documents =
       RandomBatch(shape, {.vocab = vocab, .mean_document = options.mean_document}).most_documents();
-  const double attended = attended_pairs(documents) / documents.back();
+  const double attended = model.attended().in_documents(documents);
   for (Timed& operation : operations) {
-    operation.flops *= share_of_counted(operation.name, attended, shape.length);
+    operation.flops *= share_of_counted(operation.name, attended, model.attended().in_sequences(shape.length));
   }
   const Cast copy = copy_on(*backend.device);
   const Gemm gemm = square_gemm_on(*backend.device, model.compute());

@@ -190,8 +190,8 @@ std::vector<double> medians_in_turn(int64_t rounds, size_t count, const std::fun
   return medians;
 }
 
-double share_of_counted(std::string_view title, double attended, int64_t length) {
-  return title.starts_with("attention") ? attended / (0.5 * double(length + 1)) : 1;
+double share_of_counted(std::string_view title, double attended, double counted) {
+  return title.starts_with("attention") ? attended / counted : 1;
 }
 
 }  // namespace tokamak

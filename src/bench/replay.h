@@ -60,7 +60,8 @@ std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms);
 std::vector<double> medians_in_turn(int64_t rounds, size_t count, const std::function<double(size_t)>& measure);
 
 // The FLOPs that a call of this title computes on documents, over those that Ops counts. The boundaries lie on the
-// device, so Ops counts the longest documents that the call allows. Tokens attend to `attended` others on average.
-double share_of_counted(std::string_view title, double attended, int64_t length);
+// device, so Ops counts the longest documents that the call allows. There a token attends to `counted` tokens on
+// average, and to `attended` tokens in these documents.
+double share_of_counted(std::string_view title, double attended, double counted);
 
 }  // namespace tokamak

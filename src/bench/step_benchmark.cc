@@ -53,7 +53,8 @@ class Benchmark {
       seconds_of_step();
     }
     Profile profile = profile_of(timeline.entries());
-    for (auto& [name, entry] : profile) entry.flops *= share_of_counted(name, attended_, shape_.length);
+    const double counted = engine_.model().attended().in_sequences(shape_.length);
+    for (auto& [name, entry] : profile) entry.flops *= share_of_counted(name, attended_, counted);
     return profile;
   }
 

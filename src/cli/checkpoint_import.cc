@@ -28,7 +28,7 @@ class Import : public Command {
     parser->footer(
         "  tokamak checkpoint import --from hf Llama-3.2-1B runs/mine\n"
         "  tokamak train runs/mine/config.yaml 'data.sources=[{path: datasets/train}]' training.max_steps=20000\n\n"
-        "Architectures: Llama, Mistral (full attention), Qwen2, Qwen3. Pickle files are not read.");
+        "Architectures: Llama, Mistral, Ministral, Qwen2, Qwen3, SmolLM3. Pickle files are not read.");
   }
 
   int run() override {

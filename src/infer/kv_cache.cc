@@ -8,10 +8,21 @@
 
 namespace tokamak {
 
+namespace {
+
+// The oldest key that a call needs is window - 1 positions before its first new token.
+int64_t rows_of(const ModelConfig& config, int64_t l, const KvCacheOptions& options) {
+  if (!config.slides(l)) return options.capacity;
+  const int64_t needed = config.sliding_window - 1 + options.max_tokens;
+  return std::min(options.capacity, (needed + kCacheTile - 1) / kCacheTile * kCacheTile);
+}
+
+}  // namespace
+
 KvCache::KvCache(const ModelConfig& config, const KvCacheOptions& options, MemoryPlan& plan)
     : config_(config), options_(options), lengths_(static_cast<size_t>(options.slots), 0) {
-  const Shape layer{options.slots, 2 * config.kv_heads(), options.capacity, config.head_size()};
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
+    const Shape layer{options.slots, 2 * config.kv_heads(), rows_of(config, l, options), config.head_size()};
     layer_slots_.push_back(plan.add(str("key-value cache/layer.", l), options.compute, layer));
   }
   const Shape sequences{options.slots};

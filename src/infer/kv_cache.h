@@ -38,7 +38,8 @@ class KvCache {
 
   int64_t slots() const { return options_.slots; }
   int64_t capacity() const { return options_.capacity; }
-  Tensor layer(int64_t l) const { return layers_[l]; }  // (slots, 2 Hkv, P, D) act
+  // R is P, or with a window what the window and the new tokens of a call need.
+  Tensor layer(int64_t l) const { return layers_[l]; }  // (slots, 2 Hkv, R, D) act
   int64_t length(int64_t slot) const { return lengths_[slot]; }
   void clear(int64_t slot) { lengths_[slot] = 0; }
 

@@ -7,9 +7,11 @@
 
 namespace tokamak {
 
-AttentionPart::AttentionPart(const ModelConfig& config)
+AttentionPart::AttentionPart(const ModelConfig& config, LayerAttention kind)
     : config_(config),
       heads_{config.num_attention_heads, config.kv_heads(), config.head_size()},
+      window_(kind.type == LayerType::kSliding ? config.sliding_window : 0),
+      positions_(kind.positions),
       qkv_{Linear(kQkvWeight, "qkv", {"qkv forward", "qkv dx", "qkv dw"},
                   {{"q_proj", config.q_width()}, {"k_proj", config.kv_width()}, {"v_proj", config.kv_width()}},
                   config.hidden_size),
@@ -50,10 +52,16 @@ std::vector<ActivationRow> AttentionPart::activations(DType compute) const {
   return rows;
 }
 
+void AttentionPart::widen(Workload& largest) const {
+  largest.heads = heads_;
+  if (std::find(largest.windows.begin(), largest.windows.end(), window_) == largest.windows.end())
+    largest.windows.push_back(window_);
+}
+
 std::vector<KeptRow> AttentionPart::kept() const {
   using enum KeptRow::Spares;
   return {{kKeepQkv, "qkv", kForward, qkv_.linear.flops()},
-          {kKeepAttention, "attention", kForward, 0, flops_per_attended()},
+          {kKeepAttention, "attention", kForward, 0, attention_flops()},
           {kKeepMid, "mid", kForward, o_.flops()},
           {kKeepNorm, "norm1", kStore}};
 }
@@ -75,6 +83,7 @@ void AttentionPart::rotate(const PartPass& pass) const {
                                 .heads = heads_,
                                 .eps = static_cast<float>(config_.rms_norm_eps)});
   }
+  if (positions_ == Positions::kNone) return;
   const CachedInputs* cached = in.batch.cached;
   in.ops.rope(in.compute, {.qkv = rotated(pass),
                            .positions = in.batch.positions,
@@ -98,7 +107,8 @@ void AttentionPart::attend(const PartPass& pass) const {
                                            .heads = heads_,
                                            .scale = heads_.scale(),
                                            .max_new = cached->max_new,
-                                           .max_length = std::min(cached->max_cached + cached->max_new, cache.dim(2))});
+                                           .max_length = std::min(cached->max_cached + cached->max_new, in.max_length),
+                                           .window = window_});
       return;
     }
   }
@@ -109,7 +119,8 @@ void AttentionPart::attend(const PartPass& pass) const {
                                 .heads = heads_,
                                 .scale = heads_.scale(),
                                 .max_length = in.max_length,
-                                .tables = in.document_tables});
+                                .tables = in.document_tables,
+                                .window = window_});
 }
 
 void AttentionPart::forward(const PartPass& pass) const {
@@ -141,12 +152,15 @@ void AttentionPart::backward(const PartPass& pass) const {
                                    .heads = heads_,
                                    .scale = heads_.scale(),
                                    .max_length = in.max_length,
-                                   .tables = in.document_tables});
-  ops.rope(compute, {.qkv = dqkv,
-                     .positions = in.batch.positions,
-                     .table = in.rope,
-                     .heads = heads_,
-                     .rotation = Rotation::kInverse});
+                                   .tables = in.document_tables,
+                                   .window = window_});
+  if (positions_ == Positions::kRotary) {
+    ops.rope(compute, {.qkv = dqkv,
+                       .positions = in.batch.positions,
+                       .table = in.rope,
+                       .heads = heads_,
+                       .rotation = Rotation::kInverse});
+  }
   if (config_.qk_norm) {
     ops.qk_norm_backward(compute, {.dqkv = dqkv,
                                    .qkv = pass.a(kQkv),

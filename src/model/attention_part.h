@@ -1,5 +1,6 @@
 // Attention: out = x + attention(rope(norm(x) Wqkv^T)) Wo^T. With qkv_bias, a bias is
-// added to norm(x) Wqkv^T. With qk_norm, each query and key head is normalised before RoPE.
+// added to norm(x) Wqkv^T. With qk_norm, each query and key head is normalised before RoPE. Kinds of layers differ in
+// the window and in whether there is a RoPE.
 #pragma once
 
 #include "model/linear.h"
@@ -8,9 +9,15 @@
 
 namespace tokamak {
 
+enum class Positions { kRotary, kNone };
+struct LayerAttention {
+  LayerType type = LayerType::kFull;
+  Positions positions = Positions::kRotary;
+};
+
 class AttentionPart final : public Part {
  public:
-  explicit AttentionPart(const ModelConfig& config);
+  explicit AttentionPart(const ModelConfig& config, LayerAttention kind = {});
 
   std::vector<const char*> pieces() const override { return {"attention"}; }
   std::vector<WeightRow> weights(int64_t layer) const override;
@@ -18,8 +25,8 @@ class AttentionPart final : public Part {
   std::vector<KeptRow> kept() const override;
   // The log-sum-exp is above the greatest logit by at most log(length): what QK-clip watches (Kimi K2, 2507.20534).
   std::vector<WatchedRow> watched() const override { return {{kAttn, "attention"}, {kLse, "attention_logits"}}; }
-  double flops_per_attended() const override { return 4.0 * double(heads_.q_width()); }
-  void widen(Workload& largest) const override { largest.heads = heads_; }
+  AttentionFlops attention_flops() const override { return {4.0 * double(heads_.q_width()), window_}; }
+  void widen(Workload& largest) const override;
   void forward(const PartPass& pass) const override;
   void backward(const PartPass& pass) const override;
 
@@ -45,6 +52,8 @@ class AttentionPart final : public Part {
 
   ModelConfig config_;
   HeadLayout heads_;
+  int64_t window_;  // 0: none
+  Positions positions_;
   NormedLinear qkv_;
   Linear o_;
 };

@@ -21,7 +21,7 @@ struct TokenBatch {
 
 // The KV cache (infer/kv_cache.h) on the device, as attention needs it.
 struct CachedInputs {
-  std::vector<Tensor> layers;  // (slots, 2 Hkv, P, D) act
+  std::vector<Tensor> layers;  // (slots, 2 Hkv, R, D) act
   Tensor slots, cached;        // (S) i32, as in CachedSequences (ops.h)
   int64_t max_new = 0;
   int64_t max_cached = 0;  // 0: nothing is cached for any sequence

@@ -10,27 +10,53 @@
 
 namespace tokamak {
 
-constinit const LayerKind kDecoderLayer = {"decoder", [](const ModelConfig& config) {
-                                             std::vector<std::unique_ptr<const Part>> parts;
-                                             parts.push_back(std::make_unique<AttentionPart>(config));
-                                             parts.push_back(std::make_unique<MlpPart>(config));
-                                             return parts;
-                                           }};
+namespace {
+
+template <LayerType kType, Positions kPositions>
+constexpr LayerKind decoder_layer(const char* name) {
+  return {name, [](const ModelConfig& config) {
+            std::vector<std::unique_ptr<const Part>> parts;
+            parts.push_back(std::make_unique<AttentionPart>(config, LayerAttention{kType, kPositions}));
+            parts.push_back(std::make_unique<MlpPart>(config));
+            return parts;
+          }};
+}
+
+constexpr LayerKind kSliding = decoder_layer<LayerType::kSliding, Positions::kRotary>("sliding"),
+                    kFullNoRope = decoder_layer<LayerType::kFull, Positions::kNone>("full, no rope"),
+                    kSlidingNoRope = decoder_layer<LayerType::kSliding, Positions::kNone>("sliding, no rope");
+
+}  // namespace
+
+constinit const LayerKind kDecoderLayer = decoder_layer<LayerType::kFull, Positions::kRotary>("full");
+
+std::vector<const LayerKind*> layer_kinds(const ModelConfig& config) {
+  std::vector<const LayerKind*> kinds;
+  for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
+    if (!config.pattern.empty()) {
+      kinds.push_back(config.pattern[static_cast<size_t>(l) % config.pattern.size()]);
+    } else if (config.rotates(l)) {
+      kinds.push_back(config.slides(l) ? &kSliding : &kDecoderLayer);
+    } else {
+      kinds.push_back(config.slides(l) ? &kSlidingNoRope : &kFullNoRope);
+    }
+  }
+  return kinds;
+}
 
 std::vector<const LayerKind*> distinct_kinds(const ModelConfig& config) {
   std::vector<const LayerKind*> kinds;
-  for (const LayerKind* kind : config.pattern) {
+  for (const LayerKind* kind : layer_kinds(config)) {
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }
   return kinds;
 }
 
 LayerTable::LayerTable(const ModelConfig& config) {
-  const std::vector<const LayerKind*> distinct = distinct_kinds(config);
+  const std::vector<const LayerKind*> distinct = distinct_kinds(config), kinds = layer_kinds(config);
   for (const LayerKind* kind : distinct) kinds_.push_back({kind->name, kind->make_parts(config), {}, {}});
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
-    const LayerKind* kind = config.pattern[static_cast<size_t>(l) % config.pattern.size()];
-    kind_.push_back(static_cast<size_t>(std::find(distinct.begin(), distinct.end(), kind) - distinct.begin()));
+    kind_.push_back(static_cast<size_t>(std::find(distinct.begin(), distinct.end(), kinds[l]) - distinct.begin()));
     kinds_[kind_.back()].layers.push_back(l);
   }
   list_kept();

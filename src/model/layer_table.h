@@ -12,6 +12,8 @@
 
 namespace tokamak {
 
+extern const LayerKind kDecoderLayer;  // full attention with rotary embeddings, SwiGLU
+
 // A KeptRow of one kind. The last layer of the kind never has a buffer of its own for it (KeptLayers says why).
 struct KeptTensor {
   std::string name;  // "qkv"; "KIND.qkv" in a model of several kinds
@@ -29,7 +31,6 @@ class LayerTable {
 
     size_t kept_index(size_t part, int id) const { return kept[part][id]; }
   };
-  // The model's layer l is of kind *config.pattern[l % size].
   explicit LayerTable(const ModelConfig& config);
 
   int64_t layers() const { return std::ssize(kind_); }
@@ -46,7 +47,9 @@ class LayerTable {
   std::vector<KeptTensor> kept_;
 };
 
-// The kinds of config.pattern, each once.
-std::vector<const LayerKind*> distinct_kinds(const ModelConfig& config);
+// The kind of each layer: config.pattern, or else attention and SwiGLU, with the window and the rotary embeddings that
+// the config's lists say.                                                                                      (L)
+std::vector<const LayerKind*> layer_kinds(const ModelConfig& config);
+std::vector<const LayerKind*> distinct_kinds(const ModelConfig& config);  // each once, in the order of the layers
 
 }  // namespace tokamak

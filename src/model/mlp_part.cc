@@ -32,7 +32,7 @@ std::vector<ActivationRow> MlpPart::activations(DType compute) const {
 
 std::vector<KeptRow> MlpPart::kept() const {
   using enum KeptRow::Spares;
-  return {{kKeepGateUp, "gate_up", kForward, gate_up_.linear.flops(), 0, kGateUpPiece},
+  return {{kKeepGateUp, "gate_up", kForward, gate_up_.linear.flops(), {}, kGateUpPiece},
           {kKeepNorm, "norm2", kStore},
           {kKeepSwiGlu, "swiglu", kStore}};
 }

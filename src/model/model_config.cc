@@ -1,6 +1,7 @@
 // The constraints on a decoder's dimensions. The upper bounds keep matrix sizes within int64.
 #include "model/model_config.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -21,6 +22,15 @@ bool check_dimension(FieldChecks& checks, const std::string& key, int64_t value,
 
 }  // namespace
 
+bool ModelConfig::slides(int64_t l) const {
+  if (layer_types.empty()) return sliding_window > 0;
+  return layer_types[static_cast<size_t>(l) % layer_types.size()] == LayerType::kSliding;
+}
+
+bool ModelConfig::rotates(int64_t l) const {
+  return no_rope_layers.empty() || no_rope_layers[static_cast<size_t>(l) % no_rope_layers.size()] != 0;
+}
+
 std::vector<FieldError> ModelConfig::problems() const {
   FieldChecks checks;
   const bool width_ok = check_dimension(checks, "model.hidden_size", hidden_size, kMaxWidth);
@@ -34,6 +44,20 @@ std::vector<FieldError> ModelConfig::problems() const {
   checks.positive("model.rope_theta", rope_theta);
   checks.positive("model.rms_norm_eps", rms_norm_eps);
   checks.positive("model.initializer_range", initializer_range);
+  checks.within("model.sliding_window", sliding_window, 0, kMaxTokens);
+  const bool any_slides = std::find(layer_types.begin(), layer_types.end(), LayerType::kSliding) != layer_types.end();
+  checks.require(sliding_window > 0 || !any_slides, "model.sliding_window", sliding_window,
+                 "must be positive, as model.layer_types has sliding_attention");
+  const auto check_list = [&](const char* key, int64_t size) {
+    checks.require(size <= num_hidden_layers, key, str("a list of ", size),
+                   str("must have at most model.num_hidden_layers (", num_hidden_layers, ") items"));
+  };
+  check_list("model.layer_types", std::ssize(layer_types));
+  check_list("model.no_rope_layers", std::ssize(no_rope_layers));
+  for (const int64_t rotates : no_rope_layers) {
+    checks.require(rotates == 0 || rotates == 1, "model.no_rope_layers", rotates, "must be 1 or 0",
+                   "1: with rotary embeddings, 0: without");
+  }
 
   if (heads_ok && kv_ok) {
     checks.require(num_attention_heads % kv_heads() == 0, "model.num_key_value_heads", num_key_value_heads,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/fields.h"
@@ -19,7 +20,13 @@ struct LayerKind {
   const char* name;
   std::vector<std::unique_ptr<const Part>> (*make_parts)(const ModelConfig& config);
 };
-extern const LayerKind kDecoderLayer;  // attention, SwiGLU (layer_table.cc)
+
+// Which tokens of its document a token attends to: all up to itself, or the last model.sliding_window of them.
+enum class LayerType { kFull, kSliding };
+inline const std::vector<std::string>& enum_names(LayerType) {
+  static const std::vector<std::string> names = {"full_attention", "sliding_attention"};
+  return names;
+}
 
 struct ModelConfig {
   int64_t hidden_size = 0;
@@ -32,13 +39,16 @@ struct ModelConfig {
   int64_t max_position_embeddings = 2048;
   double rope_theta = 10000.0;
   RopeScaling rope_scaling;
+  int64_t sliding_window = 0;           // 0: none
+  std::vector<LayerType> layer_types;   // repeated over the layers; empty: all sliding if there is a window, else full
+  std::vector<int64_t> no_rope_layers;  // 1: with RoPE, 0: without; repeated over the layers; empty: all with
   double rms_norm_eps = 1e-5;
   bool qkv_bias = false;
   bool qk_norm = false;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   MupOptions mup;
-  std::vector<const LayerKind*> pattern = {&kDecoderLayer};  // layer l is of kind *pattern[l % size]
+  std::vector<const LayerKind*> pattern;  // not a key: layer l is of kind *pattern[l % size]; empty: by the keys above
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -61,6 +71,13 @@ struct ModelConfig {
     v("rope_theta", rope_theta,
       "base of the rotary embedding's frequencies (Su et al. 2021); larger values suit longer contexts");
     v("rope_scaling", rope_scaling, "scaling of those frequencies for longer contexts");
+    v("sliding_window", sliding_window,
+      "tokens that a token attends to in sliding layers, itself included (Mistral, 2310.06825); fewer save time and "
+      "KV cache; 0: none");
+    v("layer_types", layer_types,
+      "full_attention or sliding_attention, repeated over the layers; []: all slide if there is a sliding_window");
+    v("no_rope_layers", no_rope_layers,
+      "1: rotary embeddings, 0: none (SmolLM3); repeated over the layers; []: all have them");
     v("rms_norm_eps", rms_norm_eps, "added to the mean square in RMSNorm; keeps rows near zero finite");
     v("qkv_bias", qkv_bias,
       "add a bias to the query, key and value projections, as in Qwen2; the output projection has none");
@@ -79,6 +96,8 @@ struct ModelConfig {
   int64_t q_width() const { return num_attention_heads * head_size(); }  // Hq D
   int64_t kv_width() const { return kv_heads() * head_size(); }          // Hkv D
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }       // (Hq + 2 Hkv) D
+  bool slides(int64_t l) const;                                          // whether attention of layer l has a window
+  bool rotates(int64_t l) const;                                         // whether layer l has rotary embeddings
 
   // Every field that is out of range or contradicts another, with keys and values; empty if all are valid.
   std::vector<FieldError> problems() const;

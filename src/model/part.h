@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/attended.h"
 #include "tensor/dtype.h"
 #include "tensor/param_table.h"
 
@@ -56,6 +57,13 @@ struct ActivationRow {
   Reader reader = Reader::kOthers;
 };
 
+// FLOPs without weights.
+struct AttentionFlops {
+  double per_pair = 0;  // of a token and one that it attends to
+  int64_t window = 0;   // as in Attention (ops.h)
+  double per_token(int64_t length) const { return per_pair * mean_attended(length, window); }  // of such documents
+};
+
 // A tensor that a layer may keep for backward instead of computing it again. Backward needs each of these tensors, kept
 // or recomputed. So one spares the same FLOPs, whichever others are kept.
 struct KeptRow {
@@ -63,9 +71,9 @@ struct KeptRow {
   int id;
   const char* name;
   Spares spares;
-  double flops = 0;               // spared per token
-  double flops_per_attended = 0;  // spared per pair of query and key
-  int piece = 0;                  // the piece whose matrices that operation reads
+  double flops = 0;          // spared per token, without attention's
+  AttentionFlops attention;  // spared
+  int piece = 0;             // the piece whose matrices that operation reads
 };
 
 // An activation that ActivationStatistics measures.
@@ -84,7 +92,7 @@ class Part {
   virtual std::vector<ActivationRow> activations(DType compute) const = 0;
   virtual std::vector<KeptRow> kept() const = 0;
   virtual std::vector<WatchedRow> watched() const { return {}; }
-  virtual double flops_per_attended() const { return 0; }  // of forward, per query and key, without weights
+  virtual AttentionFlops attention_flops() const { return {}; }  // of forward
   // Raises the sizes of `largest` to those of the part's operations, so that their scratch memory suffices.
   virtual void widen(Workload& /*largest*/) const {}
 

@@ -139,11 +139,10 @@ PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, in
                                    int64_t rows_behind) {
   const LayerTable layers(config);
   const PerKeptTensor<int64_t> bytes = ActivationPlan::bytes_of_layer(layers, tokens, rows_behind, compute);
-  const double attended = 0.5 * double(length + 1);
   PerKeptTensor<KeepCost> costs;
   for (size_t i = 0; i < layers.kept().size(); ++i) {
     const KeptTensor& tensor = layers.kept()[i];
-    const double flops = tensor.row.flops + tensor.row.flops_per_attended * attended;
+    const double flops = tensor.row.flops + tensor.row.attention.per_token(length);
     costs[i] = {bytes[i], double(tokens) * flops, tensor.most};
   }
   return costs;

@@ -40,7 +40,7 @@ struct KeepCost {
   double spared = 0;  // FLOPs of the operation that it spares, 0 without a GEMM; or seconds (plan/auto_choice.h)
   int64_t most = 0;   // layers that may keep it
 };
-// For `tokens` tokens in sequences of `length`; a token attends to (length + 1) / 2 on average. `rows_behind`:
+// For `tokens` tokens in sequences of `length`, each one document. `rows_behind`:
 // Ops::rows_behind_attention; it affects only the bytes.
 PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
                                    int64_t rows_behind = 0);

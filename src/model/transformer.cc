@@ -54,6 +54,7 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
                          MemoryPlan& plan)
     : config_(config),
       layers_(config),
+      attended_(layers_),
       index_(layers_, parameters.table()),
       heads_{config.num_attention_heads, config.kv_heads(), config.head_size()},
       parameters_(parameters),
@@ -71,7 +72,8 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
                     .vocab = config.vocab_size,
                     .max_length = options.max_length,
                     .compute = options.compute,
-                    .cached_tokens = options.cached_sequences};
+                    .cached_tokens = options.cached_sequences,
+                    .windows = {}};
   for (const LayerTable::Kind& kind : layers_.kinds()) {
     for (const auto& part : kind.parts) part->widen(workload);
   }

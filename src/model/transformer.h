@@ -13,6 +13,7 @@
 #include "model/activations.h"
 #include "model/batch_inputs.h"
 #include "model/cuda_graph_cache.h"
+#include "model/flops.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
 #include "model/part_pass.h"
@@ -69,6 +70,7 @@ class Transformer {
   DType compute() const { return options_.compute; }
   const KeptLayers& kept() const { return activations_.kept(); }
   const HeadLayout& heads() const { return heads_; }
+  const Attended& attended() const { return attended_; }
   Shape workspace_shape() const { return workspace_shape_; }  // f32, shared by its operations
   // Reduces the gradient of the norm weights: once per step, after its last micro-batch.
   void finish_gradients(Stream& compute);
@@ -97,6 +99,7 @@ class Transformer {
 
   ModelConfig config_;
   LayerTable layers_;
+  Attended attended_;
   WeightIndex index_;
   HeadLayout heads_;
   ShardedParameters& parameters_;

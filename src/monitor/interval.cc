@@ -32,14 +32,15 @@ MetricRecord Interval::take(const StepOutcome& last, const End& end) {
                                  count_value("optim/skipped_steps", skipped_),
                                  {"throughput/tokens_per_sec", tokens_per_second}},
                       .eta = (end.time - run_start_) * to_come / of_start};
-  const auto add_mfu = [&](const char* name, double attended) {
-    if (scale_.peak_flops <= 0) return;
-    record.values.push_back({name, tokens_per_second * scale_.token_flops(attended) / scale_.peak_flops});
-  };
-  const double length = double(sums_.length) / double(sums_.steps);
-  add_mfu("throughput/mfu_full", length);
-  add_mfu("throughput/mfu_causal", 0.5 * length);
-  add_mfu("throughput/mfu_done", sums_.attended / double(sums_.steps));
+  if (scale_.peak_flops > 0) {
+    const auto add_mfu = [&](const char* name, double token_flops) {
+      record.values.push_back({name, tokens_per_second * token_flops / scale_.peak_flops});
+    };
+    const double length = double(sums_.length) / double(sums_.steps);
+    add_mfu("throughput/mfu_full", scale_.token_flops.full(length));
+    add_mfu("throughput/mfu_causal", scale_.token_flops.causal(length));
+    add_mfu("throughput/mfu_done", scale_.token_flops.done(sums_.attended / double(sums_.steps)));
+  }
   record.values.push_back({"time/interval", seconds});
   record.values.push_back({"time/data", end.data_wait - data_wait_});
   record.values.push_back(count_value("memory/used", end.memory_used));

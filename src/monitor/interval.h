@@ -17,7 +17,7 @@ struct StepOutcome {
   double grad_norm = 0;  // global, before clipping
   bool applied = true;   // false: not finite or a spike, weights untouched
   bool zeroed = false;   // the gradient's values that are not finite were set to zero
-  double attended = 0;   // tokens that a token of this rank attended to, on average
+  double attended = 0;   // tokens that a token of this rank attended to, on average over tokens and layers
   double time = 0;       // now_seconds() after the step was enqueued
 
   bool is_finite() const { return std::isfinite(loss) && std::isfinite(z_loss) && std::isfinite(grad_norm); }
@@ -27,11 +27,14 @@ struct StepOutcome {
 struct RunScale {
   int64_t first_step = 0;  // done before this start
   int64_t total_steps = 0;
-  int64_t last_step = 0;                               // of this part of the run: a record ends there
-  std::function<int64_t(int64_t step)> tokens_after;   // trained on by the run's first `step` steps
-  std::function<int64_t(int64_t step)> length;         // T of a step
-  std::function<double(double attended)> token_flops;  // FLOPs of a token that attends to `attended` tokens
-  double peak_flops = 0;                               // of all ranks, per second; 0: no MFU
+  int64_t last_step = 0;                              // of this part of the run: a record ends there
+  std::function<int64_t(int64_t step)> tokens_after;  // trained on by the run's first `step` steps
+  std::function<int64_t(int64_t step)> length;        // T of a step
+  struct TokenFlops {
+    std::function<double(double attended)> done;        // of a token that attends to so many tokens
+    std::function<double(double length)> full, causal;  // by convention, in sequences of a length
+  } token_flops;
+  double peak_flops = 0;  // of all ranks, per second; 0: no MFU
 };
 
 class Interval {

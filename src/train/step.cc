@@ -20,29 +20,19 @@ NextBatch batches_of(Loader& loader, RunProgress* progress) {
   };
 }
 
-double attended_pairs(std::span<const int32_t> cu_seqlens) {
-  double pairs = 0;
-  for (size_t i = 0; i + 1 < cu_seqlens.size(); ++i) {
-    const double length = cu_seqlens[i + 1] - cu_seqlens[i];
-    pairs += 0.5 * length * (length + 1);
-  }
-  return pairs;
-}
-
 double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_batches) {
   Stream& compute = engine.compute();
   engine.backend().ops->fill(compute, {.x = engine.sums(), .value = 0});
   engine.parameters().begin_step();
-  double pairs = 0, tokens = 0;
+  double attended = 0;  // by each micro-batch; all have as many tokens
   for (int64_t m = 0; m < micro_batches; ++m) {
     const TokenBatch batch = next();
     engine.parameters().begin_microbatch(m + 1 == micro_batches);
-    pairs += attended_pairs(batch.cu_seqlens);
-    tokens += static_cast<double>(batch.tokens.size());
+    attended += engine.model().attended().in_documents(batch.cu_seqlens);
     engine.model().forward_backward(compute, batch, engine.sums());
   }
   engine.model().finish_gradients(compute);
-  return pairs / tokens;
+  return attended / double(micro_batches);
 }
 
 void update_weights(Engine& engine, const StepSettings& settings) {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "data/loader.h"
 #include "engine/engine.h"
@@ -32,16 +31,13 @@ struct StepSettings {
   std::vector<double> averages = {};      // weight of each average's update; empty: none is updated
 };
 
-// Returns to how many tokens a token of this rank attended, on average (TokenFlops::done).
+// Returns to how many tokens a token of this rank attended, on average over tokens and layers (model/flops.h).
 double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings);
 
 // The two halves of run_step(). The first leaves the gradients of all ranks summed in this rank's shard, and this
 // rank's losses in engine.sums(). The second clips and updates.
 double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_batches);  // returns as run_step
 void update_weights(Engine& engine, const StepSettings& settings);
-
-// Pairs of a token and one that it attends to, itself included.
-double attended_pairs(std::span<const int32_t> cu_seqlens);
 
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);

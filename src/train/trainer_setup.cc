@@ -176,13 +176,16 @@ void Trainer::go_to(const RunState& state) {
   if (ShardStatistics* statistics = engine().statistics()) statistics->forget();
   if (ActivationStatistics* activations = engine().activation_statistics()) activations->forget();
   const Device& device = *engine().backend().device;
+  const TokenFlops flops = token_flops(config().model);
   records().go_to(
       state.step,
       {.total_steps = open_.table.total_steps(),
        .last_step = open_.row().last_step(),
        .tokens_after = [&table = open_.table](int64_t step) { return table.tokens_after(step); },
        .length = [&table = open_.table](int64_t step) { return table.at(step).stage->options.sequence_length; },
-       .token_flops = [flops = token_flops(config().model)](double attended) { return flops.done(attended); },
+       .token_flops = {.done = [flops](double attended) { return flops.done(attended); },
+                       .full = [flops](double length) { return flops.full(length); },
+                       .causal = [flops](double length) { return flops.causal(length); }},
        .peak_flops = device.peak_flops(compute_dtype(config().precision)) * comm_.size()},
       [&device] { return device.used_bytes(); });
 }

@@ -1,6 +1,7 @@
 // The decoder with a KV cache gives the same logits as without, for any split into calls.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <numeric>
 
 #include "infer/cached_model.h"
 #include "model/rope_table.h"
@@ -9,7 +10,8 @@ using namespace tokamak;
 
 namespace {
 
-const std::vector<std::string> kCases = {"llama_mha_untied", "llama_gqa_tied"};
+const std::vector<std::string> kCases = {"llama_mha_untied", "llama_gqa_tied", "mistral_window", "qwen3_window",
+                                         "smollm3"};
 
 // The sums differ only in their order. Attention adds over single rows with a cache, and over tiles for a whole
 // context. A GEMM of one row also adds in another order than one of many. A few roundings of f32, of 2^-24 each,
@@ -123,6 +125,42 @@ TEST_CASE("sequences of a batch, some new and some cached, have the logits that 
       const std::vector<float> single = f.run_model({{2, 29, 1}, {1, 18, 1}});
       CHECK(relative_error(f.row(single, 0), f.row(first, 29)) < tolerance(compute));
       CHECK(relative_error(f.row(single, 1), f.row(third, 8)) < tolerance(compute));
+    }
+  }
+}
+
+TEST_CASE("past the window, a cache of no more than the window needs gives the logits of the whole context") {
+  constexpr int32_t kTokens = 74;  // both sequences as one
+  for (const auto& [name, sliding_layer] : {std::pair{"mistral_window", 0}, std::pair{"qwen3_window", 1}}) {
+    const Golden golden(name);
+    const auto comm = make_single_comm();
+    SmallModel small(golden.config, *comm, {.passes = Passes::kForward, .max_length = 80, .cached_sequences = 1});
+    small.load(golden.file);
+    const auto ids = golden.file.values<int32_t>("t37/input_ids");
+    std::vector<int32_t> positions(kTokens);
+    std::iota(positions.begin(), positions.end(), 0);
+    const std::vector<int32_t> bounds = {0, kTokens}, slots = {0};
+    const int64_t vocab = golden.config.vocab_size;
+    std::vector<float> whole(static_cast<size_t>(kTokens * vocab));
+    small.model.logits(*small.stream, {ids, {}, positions, bounds}, 0,
+                       {whole.data(), DType::kF32, Shape{kTokens, vocab}});
+    for (const int32_t step : {1, 3, 5, 58, kTokens}) {
+      MemoryPlan plan;
+      KvCache cache(golden.config, {.slots = 1, .capacity = 80, .max_tokens = step, .compute = DType::kF32}, plan);
+      const Arena arena(plan, *small.backend.device);
+      cache.commit(arena, small.backend);
+      CHECK(cache.layer(sliding_layer).dim(2) == (step < kTokens ? 64 : 80));
+      for (int32_t at = 0; at < kTokens; at += step) {
+        INFO(name << ", " << at << " tokens and up to " << step << " more");
+        const int32_t count = std::min(step, kTokens - at);
+        const std::vector<int32_t> cu = {0, count};
+        const Tensor logits = forward_cached(
+            small.model, *small.stream,
+            {std::span(ids).subspan(static_cast<size_t>(at), static_cast<size_t>(count)), cu, slots, {}}, cache);
+        const auto expected = std::span(whole).subspan(static_cast<size_t>((at + count - 1) * vocab));
+        CHECK(relative_error({logits.as<float>(), static_cast<size_t>(vocab)},
+                             expected.first(static_cast<size_t>(vocab))) < tolerance(DType::kF32));
+      }
     }
   }
 }

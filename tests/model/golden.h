@@ -48,6 +48,10 @@ struct Golden {
     config.tie_word_embeddings = json.at("tie_word_embeddings");
     config.qkv_bias = json.value("qkv_bias", false);
     config.qk_norm = json.value("qk_norm", false);
+    config.sliding_window = json.value("sliding_window", int64_t{0});
+    config.no_rope_layers = json.value("no_rope_layers", std::vector<int64_t>{});
+    for (const std::string& type : json.value("layer_types", std::vector<std::string>{}))
+      config.layer_types.push_back(type == "full_attention" ? LayerType::kFull : LayerType::kSliding);
     config.max_position_embeddings = json.at("max_position_embeddings");
     FromJson scaling{json.value("rope_scaling", nlohmann::json::object())};
     config.rope_scaling.fields(scaling);

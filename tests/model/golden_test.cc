@@ -11,7 +11,8 @@ using namespace tokamak;
 namespace {
 
 const std::vector<std::string> kCases = {"llama_mha_untied", "llama_mha_tied", "llama_gqa_untied",
-                                         "llama_gqa_tied",   "qwen2_gqa_tied", "qwen3_gqa_untied"};
+                                         "llama_gqa_tied",   "qwen2_gqa_tied", "qwen3_gqa_untied",
+                                         "mistral_window",   "qwen3_window",   "smollm3"};
 const std::vector<std::string> kAngles = {"llama_rope_linear", "llama_rope_dynamic", "llama_rope_yarn",
                                           "llama_rope_llama3"};  // for f32 only, without AdamW
 

@@ -81,10 +81,9 @@ TEST_CASE("a weight and an activation of a new kind of layer are in the list of 
     names.push_back(tensor.name);
     CHECK(tensor.most == kLayers / 2 - 1);
   }
-  CHECK((names == std::vector<std::string>{"decoder.qkv", "decoder.attention", "decoder.mid", "decoder.gate_up",
-                                           "toy.qkv", "toy.attention", "toy.mid", "toy.extra", "toy.gate_up",
-                                           "decoder.norm1", "decoder.norm2", "decoder.swiglu", "toy.norm1", "toy.norm2",
-                                           "toy.swiglu"}));
+  CHECK((names == std::vector<std::string>{"full.qkv", "full.attention", "full.mid", "full.gate_up", "toy.qkv",
+                                           "toy.attention", "toy.mid", "toy.extra", "toy.gate_up", "full.norm1",
+                                           "full.norm2", "full.swiglu", "toy.norm1", "toy.norm2", "toy.swiglu"}));
   MemoryPlan plan;
   const ActivationPlan activations(layers, hidden, 100, 0, DType::kBF16, Passes::kForwardAndBackward, {}, plan);
   std::map<std::string, int64_t> buffers;
@@ -165,9 +164,9 @@ TEST_CASE("the text of a choice counts kept layers of those of their kind that m
         "qkv of 2, attention of 0, mid of 0, gate_up of 0, norm1 of 0, norm2 of 0, swiglu of 0 layers, of 3");
   ModelConfig config = mixed_config();
   config.num_hidden_layers = kLayers + 1;  // three decoders, two toys
-  CHECK(starts_with(
-      kept_text(config, kept),
-      "decoder.qkv of 2, decoder.attention of 0, decoder.mid of 0, decoder.gate_up of 0 layers, of 2, toy.qkv of 0, "));
+  CHECK(
+      starts_with(kept_text(config, kept),
+                  "full.qkv of 2, full.attention of 0, full.mid of 0, full.gate_up of 0 layers, of 2, toy.qkv of 0, "));
 }
 
 TEST_CASE("two parts of a layer may not keep rows of one name") {

@@ -67,6 +67,27 @@ TEST_CASE("FLOPs per token follow the two conventions") {
   CHECK(token_flops(llama3_8b()).causal(8192) == Approx(matrices + attention / 2));
 }
 
+TEST_CASE("a token attends to those before it in its document, as far as its layers' windows reach") {
+  ModelConfig config = llama3_8b();
+  const std::vector<int32_t> documents = {0, 10, 10, 13};
+  const auto attended = [&] { return Attended(LayerTable(config)); };
+  CHECK(attended().in_documents(documents) == Approx((55.0 + 6) / 13));
+  config.sliding_window = 4;
+  CHECK(attended().in_documents(documents) == Approx((1 + 2 + 3 + 7 * 4 + 6.0) / 13));
+  CHECK(attended().in_sequences(10) == Approx(3.4));
+  CHECK(attended().full(10) == 4);
+  CHECK(attended().full(3) == 3);
+  CHECK(attended().causal(10) == Approx(4 - 16.0 / 20));
+  CHECK(attended().causal(3) == 1.5);
+  config.layer_types = {LayerType::kSliding, LayerType::kSliding, LayerType::kSliding, LayerType::kFull};
+  CHECK(attended().in_sequences(10) == Approx((3 * 3.4 + 5.5) / 4));
+  CHECK(token_flops(config).full(8192) == Approx(token_flops(config).weights + 12.0 * 4096 * (24 * 4 + 8 * 8192)));
+
+  // Windows of OLMo 3 7B.
+  config.sliding_window = 4096;
+  CHECK(attended().in_sequences(8192) == Approx((3 * 3072.25 + 4096.5) / 4));
+}
+
 TEST_CASE("every weight of the table is named once, with transformers' name and shape") {
   ModelConfig config = llama3_8b();
   config.num_hidden_layers = 2;

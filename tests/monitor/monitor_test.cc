@@ -26,7 +26,9 @@ RunScale scale_of(int64_t total_steps) {
   return {.total_steps = total_steps,
           .tokens_after = [](int64_t step) { return 100 * step; },
           .length = [](int64_t) { return 100; },
-          .token_flops = [](double attended) { return 2e3 + 20 * attended; },
+          .token_flops = {.done = [](double attended) { return 2e3 + 20 * attended; },
+                          .full = [](double length) { return 2e3 + 20 * length; },
+                          .causal = [](double length) { return 2e3 + 10 * length; }},
           .peak_flops = 1e6};
 }
 

@@ -82,7 +82,6 @@ TEST_CASE("without a mean each sequence is one document") {
   const std::vector<Copy> step = step_of(batch, shape);
   CHECK(step[0].cu_seqlens == std::vector<int32_t>{0, 8, 16});
   CHECK(step[0].positions == std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7});
-  CHECK(attended_pairs(step[0].cu_seqlens) == 2 * 36);
 }
 
 TEST_CASE("lengths of random documents are exponential with their mean") {
