@@ -8,6 +8,7 @@
 #include "formats/gguf.h"
 #include "interop/export_hf.h"
 #include "interop/gguf_tokenizer.h"
+#include "interop/hf_architecture.h"
 #include "model/rope_table.h"
 
 namespace tokamak {
@@ -52,15 +53,15 @@ std::string gguf_name(const std::string& name) {
 }
 
 std::string architecture_of(const ModelConfig& model) {
-  const std::string name = hf_architecture(model);
-  return name == "Qwen2ForCausalLM" ? "qwen2" : name == "Qwen3ForCausalLM" ? "qwen3" : "llama";
+  const std::string type = hf_architecture(model).model_type;
+  return type == "mistral" || type == "ministral" ? "llama" : type;
 }
 
-// Only architecture "llama" interleaves the rows of q and k, in weights and biases.
+// Only architectures "llama" and "smollm3" interleave the rows of q and k, in weights and biases.
 bool is_interleaved(const ModelConfig& model, const std::string& name) {
   const bool q_or_k =
       name.find(".self_attn.q_proj.") != std::string::npos || name.find(".self_attn.k_proj.") != std::string::npos;
-  return q_or_k && architecture_of(model) == "llama";
+  return q_or_k && !architecture_of(model).starts_with("qwen");
 }
 
 void refuse_scaling(const std::string& what) {
@@ -76,7 +77,7 @@ void add_rope(const ModelConfig& model, const std::string& prefix, GgufKeys& key
     case RopeType::kDynamic:  // no effect within context_length
       return;
     case RopeType::kLlama3:  // the tensor rope_freqs expresses it
-      if (architecture_of(model) != "llama") refuse_scaling("llama3 of a Qwen model");
+      if (architecture_of(model).starts_with("qwen")) refuse_scaling("llama3 of a Qwen model");
       return;
     case RopeType::kLinear:
       keys.emplace_back(prefix + "rope.scaling.type", std::string("linear"));
@@ -114,9 +115,26 @@ struct GgufWeight {
   WeightType type;
 };
 
+// llama.cpp's code decides what differs between the layers of these architectures.
+void check_layers(const ModelConfig& model) {
+  for (int64_t l = 0; l < model.num_hidden_layers; ++l) {
+    if (model.slides(l) && model.sliding_window < model.max_position_embeddings) {
+      fail(Kind::kConfig,
+           str("llama.cpp ignores the window of a ", hf_architecture(model).name, ": model.sliding_window is ",
+               model.sliding_window, ", model.max_position_embeddings ", model.max_position_embeddings),
+           str("export to hf instead, or lower max_position_embeddings to ", model.sliding_window));
+    }
+    if (hf_architecture(model).no_rope_layers && model.rotates(l) != ((l + 1) % 4 != 0)) {
+      fail(Kind::kConfig, str("llama.cpp's smollm3 has no rotary embeddings in every 4th layer; layer ", l, " differs"),
+           "export to hf instead");
+    }
+  }
+}
+
 GgufKeys gguf_keys(const ExportSource& source, const ExportOptions& options) {
   const ModelConfig& model = source.config.model;
   const std::string architecture = architecture_of(model);
+  check_layers(model);
   if (architecture == "qwen2" && model.q_width() != model.hidden_size) {
     fail(Kind::kConfig,
          str("llama.cpp's qwen2 has heads of hidden_size / num_attention_heads (", model.hidden_size, " / ",

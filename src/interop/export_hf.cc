@@ -117,7 +117,7 @@ ExportReport export_hf(ExportSource& source, const ExportOptions& options, const
   ExportReport report;
   // The small files first, so that their errors appear at once.
   write_file(directory + "/config.json", render_hf_config(model, options.type, source.ids));
-  write_file(directory + "/generation_config.json", render_generation_config(source.ids));
+  write_file(directory + "/generation_config.json", render_generation_config(source.config.model, source.ids));
   write_tokenizer(source, options.add_bos, directory);
   const CheckpointManifest& manifest = source.reader.manifest();
   write_file(

@@ -4,27 +4,13 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "interop/hf_layers.h"
+
 namespace tokamak {
 
 namespace {
 
 using Json = nlohmann::json;
-
-// Differences between the architectures; the defaults are those of transformers' configuration_*.py.
-struct Architecture {
-  const char* name;
-  const char* model_type;
-  bool qkv_bias;
-  bool qk_norm;
-  int64_t default_head_dim;  // 0: hidden_size / num_attention_heads
-};
-
-constexpr std::array<Architecture, 4> kArchitectures = {{
-    {"LlamaForCausalLM", "llama", false, false, 0},
-    {"MistralForCausalLM", "mistral", false, false, 0},
-    {"Qwen2ForCausalLM", "qwen2", true, false, 0},
-    {"Qwen3ForCausalLM", "qwen3", false, true, 128},
-}};
 
 // Keys that do not affect the computation.
 constexpr std::array<std::string_view, 21> kWithoutEffect = {
@@ -39,46 +25,19 @@ constexpr std::array<std::string_view, 9> kOfOtherModels = {
     "num_experts",         "num_local_experts",  "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size",
     "quantization_config", "compression_config", "auto_map",         "text_config"};
 
-// Records which keys were read.
-class ConfigReader {
- public:
-  explicit ConfigReader(const JsonDocument& json) : json_(json) {}
-
-  JsonValue operator[](const std::string& key) {
-    seen_.push_back(key);
-    return json_[key];
-  }
-
-  std::vector<std::string> unused() const {
-    std::vector<std::string> keys;
-    for (const std::string& key : json_.root().keys()) {
-      const bool known = std::find(seen_.begin(), seen_.end(), key) != seen_.end() ||
-                         std::find(kWithoutEffect.begin(), kWithoutEffect.end(), key) != kWithoutEffect.end();
-      if (!known && json_[key].present()) keys.push_back(key);
-    }
-    return keys;
-  }
-
- private:
-  const JsonDocument& json_;
-  std::vector<std::string> seen_;
-};
-
-const Architecture& read_architecture(ConfigReader& config) {
+const HfArchitecture& read_architecture(ConfigReader& config) {
   std::vector<std::string> names;
-  for (const Architecture& a : kArchitectures) names.emplace_back(a.name);
+  for (const HfArchitecture& a : hf_architectures()) names.emplace_back(a.name);
   const std::string supported = "supported are " + join(names, ", ");
   const JsonValue list = config["architectures"];
   if (!list.is_list() || list.items().size() != 1) list.refuse("expected a list of one name; " + supported);
-  const std::string name = list.items().front().text();
-  const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
-                                   [&](const Architecture& architecture) { return architecture.name == name; });
-  if (found == kArchitectures.end()) list.refuse(supported);
+  const auto found = std::find(names.begin(), names.end(), list.items().front().text());
+  if (found == names.end()) list.refuse(supported);
+  const HfArchitecture& architecture = hf_architectures()[static_cast<size_t>(found - names.begin())];
   const JsonValue type = config["model_type"];
-  if (type.text_or(found->model_type) != found->model_type) {
-    type.refuse(str("that of ", name, " is '", found->model_type, "'"));
-  }
-  return *found;
+  if (type.text_or(architecture.model_type) != architecture.model_type)
+    type.refuse(str("that of ", architecture.name, " is '", architecture.model_type, "'"));
+  return architecture;
 }
 
 void refuse_other_models(ConfigReader& config) {
@@ -104,23 +63,6 @@ void refuse_other_models(ConfigReader& config) {
   refuse_unless(mlp_bias, !mlp_bias.truth_or(false), "biases of the feed-forward are not supported");
   refuse_unless(pretraining_tp, pretraining_tp.whole_or(1) <= 1,
                 "only 1 is supported: other values change the order of sums");
-}
-
-// Sliding-window attention. A window of at least the longest sequence has no effect.
-void check_windows(ConfigReader& config, const Architecture& architecture, int64_t max_positions) {
-  const std::string hint = "attention sees everything before it in Tokamak";
-  const JsonValue window = config["sliding_window"];
-  const bool qwen = std::string_view(architecture.model_type).starts_with("qwen");
-  const bool in_use = qwen ? config["use_sliding_window"].truth_or(false) : window.present();
-  if (in_use && window.whole_or(0) < max_positions) {
-    window.refuse(str("a window below max_position_embeddings (", max_positions, ") is not supported"), hint);
-  }
-  const JsonValue layers = config["layer_types"];
-  if (!layers.present()) return;
-  for (const JsonValue& type : layers.items()) {
-    const bool harmless = type.text() == "full_attention" || (type.text() == "sliding_attention" && in_use);
-    if (!harmless) type.refuse("it is not supported", hint);
-  }
 }
 
 RopeType read_rope_type(const JsonValue& rope) {
@@ -167,8 +109,8 @@ void check_whole_heads(const JsonValue& factor) {
   if (factor.number_or(1.0) != 1.0) factor.refuse("rotary embeddings turn whole heads in Tokamak");
 }
 
-void read_rope(ConfigReader& config, ModelConfig& model) {
-  model.rope_theta = config["rope_theta"].number_or(10000.0);
+void read_rope(ConfigReader& config, const HfArchitecture& architecture, ModelConfig& model) {
+  model.rope_theta = config["rope_theta"].number_or(architecture.rope_theta);
   check_whole_heads(config["partial_rotary_factor"]);
   // Old files have rope_scaling, those of transformers 5 rope_parameters.
   const JsonValue legacy = config["rope_scaling"], current = config["rope_parameters"];
@@ -209,17 +151,6 @@ Json render_scaling(const ModelConfig& model) {
 
 Json id_or_null(const std::optional<int64_t>& id) { return id ? Json(*id) : Json(nullptr); }
 
-// Mistral with full attention is Llama.
-const Architecture& class_of(const ModelConfig& model) {
-  for (const Architecture& a : kArchitectures) {
-    if (a.qkv_bias == model.qkv_bias && a.qk_norm == model.qk_norm) return a;
-  }
-  fail(Kind::kConfig, "no architecture of transformers has both model.qkv_bias and model.qk_norm");
-}
-
-// The oldest transformers version with these keys.
-constexpr const char* kTransformersVersion = "4.46.0";
-
 }  // namespace
 
 SpecialIds read_special_ids(const JsonDocument& config) {
@@ -235,7 +166,7 @@ SpecialIds read_special_ids(const JsonDocument& config) {
 HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   const JsonDocument json(text, {path, Kind::kCheckpoint});
   ConfigReader config(json);
-  const Architecture& architecture = read_architecture(config);
+  const HfArchitecture& architecture = read_architecture(config);
   refuse_other_models(config);
 
   HfConfig hf;
@@ -245,31 +176,27 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   model.intermediate_size = config["intermediate_size"].whole();
   model.num_hidden_layers = config["num_hidden_layers"].whole();
   model.num_attention_heads = config["num_attention_heads"].whole();
-  // Files of Llama 1 and Qwen lack num_key_value_heads. Mistral's default differs, so its files must have the key.
-  const bool grouped = std::string_view(architecture.model_type) == "mistral";
-  const JsonValue kv_heads = config["num_key_value_heads"];
-  model.num_key_value_heads = grouped ? kv_heads.whole() : kv_heads.whole_or(model.num_attention_heads);
-  model.head_dim = config["head_dim"].whole_or(architecture.default_head_dim);
+  model.num_key_value_heads = config["num_key_value_heads"].whole_or(
+      architecture.kv_heads > 0 ? architecture.kv_heads : model.num_attention_heads);
+  model.head_dim = config["head_dim"].whole_or(architecture.head_dim);
   model.vocab_size = config["vocab_size"].whole(1);
   model.max_position_embeddings = config["max_position_embeddings"].whole();
   model.rms_norm_eps = config["rms_norm_eps"].number();
   model.qkv_bias = architecture.qkv_bias;
   model.qk_norm = architecture.qk_norm;
-  model.tie_word_embeddings = config["tie_word_embeddings"].truth_or(false);
+  model.tie_word_embeddings = config["tie_word_embeddings"].truth_or(architecture.tie_word_embeddings);
   model.initializer_range = config["initializer_range"].number_or(0.02);
-  read_rope(config, model);
-  check_windows(config, architecture, model.max_position_embeddings);
+  read_rope(config, architecture, model);
+  read_layers(config, architecture, model);
   hf.ids = read_special_ids(json);
-  hf.unused = config.unused();
+  hf.unused = config.unused(kWithoutEffect);
 
   for (const FieldError& error : model.problems()) fail(Kind::kCheckpoint, str(path, ": ", error.what), error.hint);
   return hf;
 }
 
-std::string hf_architecture(const ModelConfig& model) { return class_of(model).name; }
-
 std::string render_hf_config(const ModelConfig& model, WeightType type, const SpecialIds& ids) {
-  const Architecture& architecture = class_of(model);
+  const HfArchitecture& architecture = hf_architecture(model);
   nlohmann::ordered_json json;
   json["architectures"] = {architecture.name};
   json["model_type"] = architecture.model_type;
@@ -291,7 +218,7 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
   if (original != 0) json["original_max_position_embeddings"] = original;
   json["attention_bias"] = false;
   json["mlp_bias"] = false;
-  if (model.qkv_bias || model.qk_norm) json["use_sliding_window"] = false;
+  render_layers(model, architecture, json);
   json["attention_dropout"] = 0.0;
   json["initializer_range"] = model.initializer_range;
   json["tie_word_embeddings"] = model.tie_word_embeddings;
@@ -300,17 +227,17 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
   json["eos_token_id"] = id_or_null(ids.eos);
   json["pad_token_id"] = id_or_null(ids.pad);
   json["pretraining_tp"] = 1;
-  json["transformers_version"] = kTransformersVersion;
+  json["transformers_version"] = architecture.transformers;
   return json.dump(2) + "\n";
 }
 
-std::string render_generation_config(const SpecialIds& ids) {
+std::string render_generation_config(const ModelConfig& model, const SpecialIds& ids) {
   nlohmann::ordered_json json;
   json["_from_model_config"] = true;
   if (ids.bos) json["bos_token_id"] = *ids.bos;
   if (ids.eos) json["eos_token_id"] = *ids.eos;
   if (ids.pad) json["pad_token_id"] = *ids.pad;
-  json["transformers_version"] = kTransformersVersion;
+  json["transformers_version"] = hf_architecture(model).transformers;
   return json.dump(2) + "\n";
 }
 

@@ -1,6 +1,5 @@
-// config.json of Hugging Face <-> ModelConfig. A Tokamak model computes the same as transformers' LlamaForCausalLM,
-// MistralForCausalLM, Qwen2ForCausalLM or Qwen3ForCausalLM with this file. A key that would change the computation and
-// is not supported is refused, with its value.
+// config.json of Hugging Face <-> ModelConfig. A Tokamak model computes the same as the file's class of transformers,
+// one of hf_architecture.h. A key that would change the computation and is not supported is refused, with its value.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +32,9 @@ SpecialIds read_special_ids(const JsonDocument& config);
 // Error(kCheckpoint) naming `path`, key and value.
 HfConfig parse_hf_config(std::string_view text, const std::string& path);
 
-// The transformers class of this model; Error(kConfig) if there is none.
-std::string hf_architecture(const ModelConfig& model);
-
-// Includes the keys that transformers 4 and 5, vLLM and llama.cpp's converter read.
+// Includes the keys that transformers 4 and 5, vLLM and llama.cpp's converter read. Error(kConfig) if no class of
+// transformers computes this model.
 std::string render_hf_config(const ModelConfig& model, WeightType type, const SpecialIds& ids);
-std::string render_generation_config(const SpecialIds& ids);
+std::string render_generation_config(const ModelConfig& model, const SpecialIds& ids);
 
 }  // namespace tokamak

@@ -13,7 +13,8 @@ MODELS = {  # name: what differs from harness.CONFIG
     "untied": (f"model.rope_scaling={LLAMA3}", "model.vocab_size=512"),
     "tied": ("model.tie_word_embeddings=true", "model.rope_scaling={rope_type: linear, factor: 2.0}"),
 }
-QWEN = {"qwen2": "model.qkv_bias=true", "qwen3": "model.qk_norm=true"}
+FAMILIES = {"qwen2": ("model.qkv_bias=true",), "qwen3": ("model.qk_norm=true",),
+            "smollm3": ("model.no_rope_layers=[1, 1, 1, 0]", "model.num_hidden_layers=4")}
 LAYER = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
          "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
          "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
@@ -51,10 +52,10 @@ def read_by_gguf(place):
             compare_tensors(reader, reference, gguf.GGMLQuantizationType[dtype.upper()], HEADS)
 
 
-def qwen(place):
-    """Qwen2 and Qwen3 have keys of their own architecture, and rows of q and k in their own order"""
-    for name, option in QWEN.items():
-        place.train(name, 1, "training.max_steps=2", "model.initializer_range=0.1", option)
+def families(place):
+    """other architectures have keys of their own, and Qwen's rows of q and k their own order"""
+    for name, options in FAMILIES.items():
+        place.train(name, 1, "training.max_steps=2", "model.initializer_range=0.1", *options)
         directory = export(place, name, "--dtype", "f32")
         out = place.file(name + ".gguf")
         tokamak("checkpoint", "export", "--to", "gguf", "--dtype", "f32", place.run(name) + "/checkpoints", out)
@@ -62,7 +63,7 @@ def qwen(place):
         assert value(reader, "general.architecture") == name
         assert value(reader, name + ".attention.head_count_kv") == 2
         compare_tensors(reader, safetensors.numpy.load_file(directory + "/model.safetensors"),
-                        gguf.GGMLQuantizationType.F32, {})
+                        gguf.GGMLQuantizationType.F32, HEADS if name == "smollm3" else {})
 
 
 def compare_keys(place, reader, name, file_type):
@@ -129,9 +130,14 @@ def refused(place):
                 "original_max_position_embeddings: 32, attention_factor: 1.5}")
     place.train("plain", 1, "training.max_steps=1")
     place.train("wide", 1, "training.max_steps=1", "model.qkv_bias=true", "model.head_dim=32")
+    place.train("window", 1, "training.max_steps=1", "model.sliding_window=63")
+    place.train("uneven", 1, "training.max_steps=1", "model.no_rope_layers=[1, 0]")
     for arguments, code, words in (
             ((place.run("yarn") + "/checkpoints", place.file("no.gguf")), 2, ["model.rope_scaling", "yarn"]),
             ((place.run("wide") + "/checkpoints", place.file("no.gguf")), 2, ["qwen2", "48 / 4", "head_dim is 32"]),
+            ((place.run("window") + "/checkpoints", place.file("no.gguf")), 2,
+             ["llama.cpp ignores the window of a MistralForCausalLM", "is 63", "lower max_position_embeddings to 63"]),
+            ((place.run("uneven") + "/checkpoints", place.file("no.gguf")), 2, ["every 4th layer; layer 1 differs"]),
             (("--tokenizer", place.run("plain") + "/checkpoints", place.run("plain") + "/checkpoints",
               place.file("no.gguf")), 3, ["holds no tokenizer.json"]),
             ((place.run("plain") + "/checkpoints", place.file("tokenizer.model")), 2, ["tokenizer.model", "exists"])):
@@ -141,4 +147,4 @@ def refused(place):
         assert sorted(os.listdir(place.path)) == before
 
 
-main([read_by_gguf, qwen, refused])
+main([read_by_gguf, families, refused])

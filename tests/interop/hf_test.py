@@ -27,11 +27,18 @@ MODELS = {  # name: ranks, what differs from harness.CONFIG
     "qwen2": (1, "model.qkv_bias=true"),
     "qwen3": (2, "model.qk_norm=true"),
     "llama3": (1, f"model.rope_scaling={LLAMA3}", "model.rope_theta=500"),
+    "mistral": (2, "model.sliding_window=9"),
+    "ministral": (1, "model.sliding_window=9", "model.layer_types=[full_attention, sliding_attention]"),
+    "qwen2-window": (1, "model.qkv_bias=true", "model.sliding_window=9",
+                     "model.layer_types=[sliding_attention, full_attention]"),
+    "smollm3": (1, "model.no_rope_layers=[1, 0]", "model.tie_word_embeddings=true"),
 }
+ARCHITECTURES = {"qwen2": "Qwen2", "qwen3": "Qwen3", "mistral": "Mistral", "ministral": "Ministral",
+                 "qwen2-window": "Qwen2", "smollm3": "SmolLM3"}
 
 
 def exported_logits(place):
-    """exports of MHA, GQA, tied, untied, each rope_scaling, Qwen2, Qwen3: transformers has our f32 logits to 1e-4"""
+    """exports of MHA, GQA, each rope_scaling and each architecture: transformers has our f32 logits to 1e-4"""
     rng = np.random.default_rng(1)
     for name, (ranks, *overrides) in MODELS.items():
         place.train(name, ranks, *SHORT, *overrides)
@@ -45,7 +52,7 @@ def exported_logits(place):
         assert model.config.tie_word_embeddings == tied
         with open(out + "/config.json") as file:
             config = json.load(file)
-        architecture = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}.get(name, "LlamaForCausalLM")
+        architecture = ARCHITECTURES.get(name, "Llama") + "ForCausalLM"
         assert config["architectures"] == [architecture] and type(model).__name__ == architecture, config
 
 
@@ -78,20 +85,20 @@ def exported_shards(place):
         assert torch.equal(tensor, torch.from_numpy(expected[name]).to(torch.bfloat16)), name
 
 
-def expect_same_text(place, name, out, ours=(), **theirs):
-    """64 tokens at temperature 0, of our checkpoint and of its export."""
+def expect_same_text(place, name, out, ours=(), tokens=64, **theirs):
+    """Tokens at temperature 0, of our checkpoint and of its export."""
     model = transformers.AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32)
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     prompts = [document[:20] for document in list(place.documents())[:3]]
     expected = []
     for prompt in prompts:
         ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
-        text = model.generate(ids, do_sample=False, max_new_tokens=64, pad_token_id=0, **theirs)[0]
-        assert len(text) - ids.shape[1] == 64 or text[-1] == tokenizer.eos_token_id
+        text = model.generate(ids, do_sample=False, max_new_tokens=tokens, pad_token_id=0, **theirs)[0]
+        assert len(text) - ids.shape[1] == tokens or text[-1] == tokenizer.eos_token_id
         expected.append(tokenizer.decode(text, skip_special_tokens=True))
         print(f"  {len(text) - ids.shape[1]} tokens: {expected[-1][:60]!r}...")
     for source in (["--checkpoint", place.run(name) + "/checkpoints"], ["--model", out]):
-        made = generated(*source, *(word for prompt in prompts for word in ("--prompt", prompt)), "--max-tokens", "64",
+        made = generated(*source, *(word for prompt in prompts for word in ("--prompt", prompt)), "--max-tokens", str(tokens),
                          "--temperature", "0", "--dtype", "f32", *ours)
         assert [one["prompt"] + one["text"] for one in made] == expected, f"{made!r}\n{expected!r}"
 
@@ -103,6 +110,18 @@ def greedy_text(place):
     out = export(place, "greedy", "--dtype", "f32")
     expect_same_text(place, "greedy", out)
     expect_same_text(place, "greedy", out, ("--repetition-penalty", "1.3"), repetition_penalty=1.3)
+
+
+def text_past_the_window(place):
+    """with windows, 200 tokens at temperature 0 are those of transformers' generate, far past the window"""
+    for name, *switches in (("mistral", "model.sliding_window=9"),
+                            ("ministral", "model.sliding_window=9",
+                             "model.layer_types=[full_attention, sliding_attention]"),
+                            ("smollm3", "model.no_rope_layers=[1, 0]")):
+        place.train("past-" + name, 1, "data.sequence_length=96", "model.max_position_embeddings=256",
+                    "training.global_batch_tokens=768", "training.max_steps=40", "model.initializer_range=0.1", *switches)
+        out = export(place, "past-" + name, "--dtype", "f32")
+        expect_same_text(place, "past-" + name, out, tokens=200)
 
 
 def dynamic_text(place):
@@ -206,4 +225,4 @@ def user_symbols(place):
 
 
 if __name__ == "__main__":
-    main([exported_logits, exported_shards, greedy_text, dynamic_text, tokenizers, user_symbols])
+    main([exported_logits, exported_shards, greedy_text, text_past_the_window, dynamic_text, tokenizers, user_symbols])
