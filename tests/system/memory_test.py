@@ -19,11 +19,11 @@ def plan_and_peak(place):
         text = file.read().replace("{", "{{").replace("}", "}}")
     found = []
     for number, (ranks, recompute) in enumerate(CASES):
-        # The real model, on little data: two steps of one micro-batch on each rank.
+        # The real model, on little data: one step of one micro-batch on each rank, which touches all memory.
         output = place.train(
             f"memory{number}", ranks, f"run.output_dir={place.run(f'memory{number}')}",
             f"data.sources=[{{path: {place.data}/train}}]", "data.validation=[]", "training.validation_interval=0",
-            "training.max_tokens=0", "training.max_steps=2", f"training.global_batch_tokens={2048 * ranks}",
+            "training.max_tokens=0", "training.max_steps=1", f"training.global_batch_tokens={2048 * ranks}",
             "training.micro_batch_size=2", "checkpoint.interval=none", "lr_scheduler.warmup=none",
             f"runtime.threads_per_rank={2 // ranks}", *recompute, text=text)
         planned, peak, percent = re.search(r"memory: planned (.*), peak (.*) \(([\d.]+)% of the plan\)", output).groups()
