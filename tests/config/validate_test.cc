@@ -22,11 +22,11 @@ TEST_CASE("each value has its range") {
       {"model.num_key_value_heads=-1", "key 'model.num_key_value_heads' (value -1) must be from 0"},
       {"model.head_dim=-2", "key 'model.head_dim' (value -2) must be from 0"},
       {"model.sliding_window=-1", "key 'model.sliding_window' (value -1) must be from 0"},
-      {"model.layer_types=[sliding_attention]",
-       "key 'model.sliding_window' (value 0) must be positive, as model.layer_types has sliding_attention"},
-      {"model.layer_types=[sliding]", "must be one of full_attention, sliding_attention"},
+      {"model.layer_types=[sliding]",
+       "key 'model.layer_types[0]' (value 'sliding') must be one of full_attention, sliding_attention"},
       {"model.no_rope_layers=[1, 2]", "key 'model.no_rope_layers' (value 2) must be 1 or 0"},
-      {"model.no_rope_layers=[1, 1, 1, 1, 1, 1, 1, 1, 0]", "must have at most model.num_hidden_layers"},
+      {"model.no_rope_layers=[1, 1, 1, 1, 1, 1, 1, 1, 0]",
+       "key 'model.no_rope_layers' (value a list of 9) must have at most model.num_hidden_layers (2) items"},
       {"model.vocab_size=-1", "key 'model.vocab_size' (value -1) must be from 0"},
       {"model.max_position_embeddings=0", "key 'model.max_position_embeddings' (value 0) must be from 1"},
       {"model.rope_theta=0", "key 'model.rope_theta' (value 0) must be a positive number"},
@@ -160,6 +160,8 @@ TEST_CASE("the heads of a model fit each other") {
   CHECK_THAT(error_of(kSample, {"model.num_key_value_heads=3"}),
              Contains("key 'model.num_key_value_heads' (value 3) must divide model.num_attention_heads (4)"));
   CHECK_THAT(error_of(kSample, {"model.num_key_value_heads=8"}), Contains("must divide model.num_attention_heads (4)"));
+  CHECK_THAT(error_of(kSample, {"model.layer_types=[sliding_attention]"}),
+             Contains("key 'model.sliding_window' (value 0) must be positive, as model.layer_types has"));
   CHECK_THAT(error_of(kSample, {"model.head_dim=15"}), Contains("key 'model.head_dim' (value 15) must be even"));
   CHECK_THAT(error_of(kSample, {"model.num_attention_heads=64"}),
              Contains("key 'model.num_attention_heads' (value 64) makes a head 1 wide (model.hidden_size 64 / 64)"));
