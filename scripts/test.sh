@@ -105,7 +105,9 @@ if command -v nvcc >/dev/null; then
 fi
 # Tests of export, import and evaluation compare with large Python packages, which download during the build.
 [[ $install == no || -n ${TOKAMAK_PYTHON-} ]] || scripts/dev/install_python.sh &>/dev/null &
-required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
+unity=ON # a clean build compiles a module at once; one that follows edits, file by file
+[[ ! -d build ]] || unity=OFF
+required configure cmake --preset $preset -DTOKAMAK_TESTS=ON -DTOKAMAK_UNITY=$unity
 required build cmake --build --preset $preset
 python_packages() { # python_packages NAME VARIABLE: waits for the download
   [[ $install == yes && -z ${!2-} ]] || return 0
