@@ -4,7 +4,8 @@ frequencies of the rotary embedding under every kind of rope_scaling.
 
 The numbers must be those of the published implementation: this script only chooses weights and data, calls the model
 and records. tests/golden/README.md describes every tensor. The same machine and the same versions
-(requirements-goldens.txt) give the same bytes; another processor may differ in the last bits.
+(requirements-goldens.txt) give the same bytes; another processor may differ in the last bits. Longer than 400 lines, as
+its cases share the models and the way they are recorded.
 
     python scripts/dev/make_goldens.py [output directory, default tests/golden] [only these cases ...]
 """

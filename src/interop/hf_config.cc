@@ -187,11 +187,14 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   model.tie_word_embeddings = config["tie_word_embeddings"].truth_or(architecture.tie_word_embeddings);
   model.initializer_range = config["initializer_range"].number_or(0.02);
   read_rope(config, architecture, model);
+  const auto expect_valid = [&] {
+    for (const FieldError& error : model.problems()) fail(Kind::kCheckpoint, str(path, ": ", error.what), error.hint);
+  };
+  expect_valid();  // the number of layers bounds the lists
   read_layers(config, architecture, model);
+  expect_valid();
   hf.ids = read_special_ids(json);
   hf.unused = config.unused(kWithoutEffect);
-
-  for (const FieldError& error : model.problems()) fail(Kind::kCheckpoint, str(path, ": ", error.what), error.hint);
   return hf;
 }
 

@@ -262,6 +262,7 @@ TEST_CASE("SmolLM3 has no rotary embeddings where its list has a 0, and without 
   CHECK(of(Json::object()).kv_heads() == 4);
   CHECK(of(Json::object()).tie_word_embeddings);
   refuses(read({{"no_rope_layers", {1, 0}}}), "there are 8 layers");
+  refuses(read({{"num_hidden_layers", int64_t{1} << 60}}), "model.num_hidden_layers");  // before a list is made
   refuses(read({{"no_rope_layers", {1, 0, 0, 1, 1, 0, 0, 2}}}), "model.no_rope_layers");
 }
 
