@@ -1,7 +1,8 @@
-// Token embedding. Forward copies rows, a warp per token. Backward adds rows in token order, deterministically. It
-// first sorts the tokens by id, stably. Each token counts how many come before it: N^2 comparisons, about 0.2 ms of an
-// H100's integer units at N = 32768. Then one warp per distinct id adds its rows in registers, with some loads
-// prefetched, and updates its row of the table once.
+// Token embedding. Forward copies or scales rows, a warp per token. Backward adds rows in token order,
+// deterministically. It first sorts the tokens by id, stably. Each token counts how many come before it: N^2
+// comparisons, about 0.2 ms of an H100's integer units at N = 32768. Then one warp per distinct id adds its rows in
+// registers, with some loads prefetched, and updates its row of the table once.
+#include <limits>
 #include <type_traits>
 
 #include "cuda/cuda_ops.h"
@@ -42,6 +43,23 @@ __global__ void copy_rows(const int32_t* __restrict__ ids, const Word* __restric
   for (int64_t i = lane(); i < words; i += kWarp) out[n * words + i] = known ? from[i] : all_ones<Word>();
 }
 
+template <class T, int kWidth>
+__global__ void scale_rows(const int32_t* __restrict__ ids, const T* __restrict__ table, T* __restrict__ out,
+                           float scale, int64_t tokens, int64_t vocab, int64_t width) {
+  const int64_t n = int64_t{blockIdx.x} * kWarps + warp();
+  if (n >= tokens) return;
+  const int64_t id = ids[n];
+  const bool known = 0 <= id && id < vocab;
+  const float factor = known ? scale : std::numeric_limits<float>::quiet_NaN();
+  const T* from = table + (known ? id : 0) * width;
+  for (int64_t c = lane() * kWidth; c < width; c += kWarp * kWidth) {
+    auto x = load<kWidth>(from + c);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) x[i] *= factor;
+    store(out + n * width + c, x);
+  }
+}
+
 // place[n] += number of tokens of tile blockIdx.y before token n in the order by id. Integer sums are the
 // same in any order of the additions.
 __global__ void count_before(const int32_t* __restrict__ ids, int64_t tokens, int32_t* place) {
@@ -80,8 +98,8 @@ __global__ void sort_tokens(const int32_t* ids, const int32_t* place, int64_t to
 
 // A warp per position in the sorted order; the first of an id adds all of its rows, in the columns of blockIdx.y.
 template <class T, int kWidth>
-__global__ void add_rows(Sorted sorted, const T* __restrict__ dout, float* dtable, int64_t tokens, int64_t vocab,
-                         int64_t width) {
+__global__ void add_rows(Sorted sorted, const T* __restrict__ dout, float scale, float* dtable, int64_t tokens,
+                         int64_t vocab, int64_t width) {
   const int64_t first = int64_t{blockIdx.x} * kWarps + warp();
   const int64_t c = (int64_t{blockIdx.y} * kWarp + lane()) * kWidth;
   if (first >= tokens) return;
@@ -106,7 +124,10 @@ __global__ void add_rows(Sorted sorted, const T* __restrict__ dout, float* dtabl
       }
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        if (begin + k < found) sum = sum + unpack(rows[k]);
+        if (begin + k >= found) continue;
+        const auto row = unpack(rows[k]);
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) sum[i] += scale * row[i];
       }
     }
   }
@@ -120,6 +141,16 @@ int64_t embedding_backward_scratch(const Workload& workload) { return 3 * worklo
 void CudaOps::do_embedding(Stream& stream, const Embedding& args) {
   const int64_t tokens = args.ids.count(), vocab = args.table.dim(0),
                 row = args.table.dim(1) * size_of(args.table.dtype());
+  if (args.scale != 1) {
+    return with_act_type(args.table.dtype(), [&]<class T>(T) {
+      const int64_t width = args.table.dim(1);
+      const auto run = [&]<int kWidth>() {
+        launch({"embedding", blocks_for(tokens, kWarps), kThreads}, handle(stream), scale_rows<T, kWidth>,
+               args.ids.as<int32_t>(), args.table.as<T>(), args.out.as<T>(), args.scale, tokens, vocab, width);
+      };
+      with_vec_width<T>(width, run, args.table.as<T>(), args.out.as<T>());
+    });
+  }
   const auto copy = [&]<class Word>(Word) {
     launch({"embedding", blocks_for(tokens, kWarps), kThreads}, handle(stream), copy_rows<Word>, args.ids.as<int32_t>(),
            static_cast<const Word*>(args.table.data()), static_cast<Word*>(args.out.data()), tokens, vocab,
@@ -146,7 +177,7 @@ void CudaOps::do_embedding_backward(Stream& stream, const EmbeddingBackward& arg
     const auto add = [&]<int kWidth>() {
       const dim3 grid(blocks_for(tokens, kWarps), blocks_for(width, int64_t{kWarp} * kWidth));
       launch({"embedding_backward", grid, kThreads}, handle(stream), add_rows<T, kWidth>, sorted, args.dout.as<T>(),
-             args.dtable.as<float>(), tokens, args.dtable.dim(0), width);
+             args.scale, args.dtable.as<float>(), tokens, args.dtable.dim(0), width);
     };
     with_vec_width<T>(width, add, args.dout.as<T>(), args.dtable.as<float>());
   });

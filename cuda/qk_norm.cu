@@ -1,4 +1,4 @@
-// RMSNorm of the query heads, then of the key heads, as rows of rmsnorm.cu. Values are copied if the output is another
+// RMSNorm of the queries, then of the keys, as rows of rmsnorm.cu. Values are copied if the output is another
 // tensor.
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -22,29 +22,39 @@ __global__ void copy_columns(const T* __restrict__ from, T* __restrict__ to, int
 }
 
 struct BothRows {
-  BothRows(const HeadLayout& heads, int64_t tokens)
-      : queries{tokens * heads.q_heads, heads.head_dim, heads.qkv_width(), static_cast<uint32_t>(heads.q_heads)},
-        keys{tokens * heads.kv_heads, heads.head_dim, heads.qkv_width(), static_cast<uint32_t>(heads.kv_heads)} {}
+  BothRows(const HeadLayout& heads, HeadNorm over, int64_t tokens)
+      : queries(rows_of(heads, over, heads.q_heads, tokens)), keys(rows_of(heads, over, heads.kv_heads, tokens)) {}
   NormRows queries, keys;
+
+ private:
+  static NormRows rows_of(const HeadLayout& heads, HeadNorm over, int64_t count, int64_t tokens) {
+    if (over == HeadNorm::kTogether) return {tokens, count * heads.head_dim, heads.qkv_width()};
+    return {tokens * count, heads.head_dim, heads.qkv_width(), static_cast<uint32_t>(count)};
+  }
 };
 
 }  // namespace
 
 int64_t qk_norm_backward_scratch(const Workload& workload) {
-  return norm_parts_bytes(workload.tokens * workload.heads.q_heads, workload.heads.head_dim);
+  const BothRows rows(workload.heads, workload.head_norm, workload.tokens);
+  return norm_parts_bytes(rows.queries.count, rows.queries.width);
 }
 
 void CudaOps::do_qk_norm(Stream& stream, const QkNorm& args) {
   const HeadLayout& heads = args.heads;
   const int64_t tokens = args.qkv.dim(0), keys_at = heads.q_width(), values_at = keys_at + heads.kv_width();
-  const BothRows rows(heads, tokens);
+  const BothRows rows(heads, args.over, tokens);
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
     const T* qkv = args.qkv.as<T>();
     T* out = args.out.as<T>();
     const auto normalise = [&](const NormRows& which, int64_t at, const Tensor& weight, float* rstd) {
-      rmsnorm_rows<T>(
-          handle(stream),
-          {.x = qkv + at, .weight = weight.as<T>(), .y = out + at, .rstd = rstd, .rows = which, .eps = args.eps});
+      rmsnorm_rows<T>(handle(stream), {.x = qkv + at,
+                                       .weight = weight.as<T>(),
+                                       .y = out + at,
+                                       .rstd = rstd,
+                                       .rows = which,
+                                       .eps = args.eps,
+                                       .offset = args.offset});
     };
     normalise(rows.queries, 0, args.q_weight, args.rstd.as<float>());
     normalise(rows.keys, keys_at, args.k_weight, args.rstd.as<float>() + rows.queries.count);
@@ -59,9 +69,9 @@ void CudaOps::do_qk_norm(Stream& stream, const QkNorm& args) {
 
 void CudaOps::do_qk_norm_backward(Stream& stream, const QkNormBackward& args) {
   const HeadLayout& heads = args.heads;
-  const BothRows rows(heads, args.qkv.dim(0));
+  const BothRows rows(heads, args.over, args.qkv.dim(0));
   // The keys' partial sums reuse the memory of the queries': their kernels are ordered on the stream.
-  auto* parts = reinterpret_cast<float*>(scratch(norm_parts_bytes(rows.queries.count, heads.head_dim)));
+  auto* parts = reinterpret_cast<float*>(scratch(norm_parts_bytes(rows.queries.count, rows.queries.width)));
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
     const auto backward = [&](const NormRows& which, int64_t at, const Tensor& weight, const float* rstd,
                               const Tensor& dweight) {
@@ -73,7 +83,8 @@ void CudaOps::do_qk_norm_backward(Stream& stream, const QkNormBackward& args) {
                                 .dresidual = nullptr,
                                 .dx = args.dqkv.as<T>() + at,
                                 .parts = parts,
-                                .rows = which},
+                                .rows = which,
+                                .offset = args.offset},
                                dweight.as<float>());
     };
     backward(rows.queries, 0, args.q_weight, args.rstd.as<float>(), args.dq_weight);

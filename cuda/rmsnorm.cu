@@ -48,11 +48,27 @@ struct Team {
   }
 };
 
+template <int kWidth, class T>
+__device__ Vec<kWidth> load_weight(const T* at, float offset) {
+  auto weight = load<kWidth>(at);
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) weight[i] += offset;
+  return weight;
+}
+
 template <int kWidth>
 __device__ Vec<kWidth> normalised(Vec<kWidth> x, float rstd, const Vec<kWidth>& weight) {
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) x[i] = x[i] * rstd * weight[i];
   return x;
+}
+
+template <class T, int kWidth>
+__device__ void store_normalised(const NormForward<T>& f, int64_t at, int64_t c, const Vec<kWidth>& x, float rstd,
+                                 const T* __restrict__ weights) {
+  auto y = normalised(x, rstd, load_weight<kWidth>(weights + c, f.offset));
+  if (f.onto != nullptr) y = y + load<kWidth>(f.onto + at + c);
+  store(f.y + at + c, y);
 }
 
 template <class T, class Team>
@@ -85,7 +101,7 @@ __global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forwar
   for (int k = 0; k < kVectors; ++k) {
     const int c = first + k * kStep;
     if (c >= width) break;
-    store(f.y + at + c, normalised(unpack(x[k]), rstd, load<kWidth>(weights + c)));
+    store_normalised(f, at, c, unpack(x[k]), rstd, weights);
   }
 }
 
@@ -103,7 +119,7 @@ __global__ void forward_wide(NormForward<T> f) {
   const float rstd = f.rstd_of(block_sum<kThreads>(squares, partial));
   if (threadIdx.x == 0) f.rstd[blockIdx.x] = rstd;
   for (int64_t c = first; c < width; c += kStep) {
-    store(f.y + at + c, normalised(load<kWidth>(f.x + at + c), rstd, load<kWidth>(f.weight + c)));
+    store_normalised(f, at, c, load<kWidth>(f.x + at + c), rstd, f.weight);
   }
 }
 
@@ -176,7 +192,7 @@ __global__ void __launch_bounds__(Team::kBlock) backward(NormBackward<T> b) {
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
       const int c = first + k * kStep;
-      if (c < width) total += projection(unpack(dy[k]), load<kWidth>(weights + c), unpack(x[k]));
+      if (c < width) total += projection(unpack(dy[k]), load_weight<kWidth>(weights + c, b.offset), unpack(x[k]));
     }
     const float factor = along(Team::sum(total, partial[parity]), rstd, width);
 #pragma unroll
@@ -184,7 +200,7 @@ __global__ void __launch_bounds__(Team::kBlock) backward(NormBackward<T> b) {
       const int c = first + k * kStep;
       if (c >= width) break;
       auto dx = unpack(past[k]);
-      const auto weight = load<kWidth>(weights + c);
+      const auto weight = load_weight<kWidth>(weights + c, b.offset);
       if (b.y != nullptr) store(b.y + at + c, normalised(unpack(x[k]), rstd, weight));
       backward_vector(unpack(dy[k]), weight, unpack(x[k]), rstd, factor, dx, dweight[k]);
       store(b.dx + at + c, dx);
@@ -205,14 +221,15 @@ __global__ void backward_wide(NormBackward<T> b) {
     const float rstd = b.rstd[row];
     float total = 0;
     for (int64_t c = first; c < width; c += kStep) {
-      total += projection(load<kWidth>(b.dy + at + c), load<kWidth>(b.weight + c), load<kWidth>(b.x + at + c));
+      const auto weight = load_weight<kWidth>(b.weight + c, b.offset);
+      total += projection(load<kWidth>(b.dy + at + c), weight, load<kWidth>(b.x + at + c));
     }
     const float factor = along(block_sum<kThreads>(total, partial[row % 2]), rstd, width);
     for (int64_t c = first; c < width; c += kStep) {
       Vec<kWidth> dx = {}, dweight = {};
       if (b.dresidual != nullptr) dx = load<kWidth>(b.dresidual + at + c);
       if (row > begin) dweight = load<kWidth>(part + c);
-      const auto weight = load<kWidth>(b.weight + c), x = load<kWidth>(b.x + at + c);
+      const auto weight = load_weight<kWidth>(b.weight + c, b.offset), x = load<kWidth>(b.x + at + c);
       backward_vector(load<kWidth>(b.dy + at + c), weight, x, rstd, factor, dx, dweight);
       store(b.dx + at + c, dx);
       if (b.y != nullptr) store(b.y + at + c, normalised(x, rstd, weight));
@@ -264,7 +281,7 @@ void rmsnorm_rows(cudaStream_t stream, const NormForward<T>& f) {
     if (held) return;
     launch({"rmsnorm, wide", static_cast<unsigned>(rows), kThreads}, stream, forward_wide<T, kWidth>, f);
   };
-  with_vec_width<T>(width, run, f.x, f.weight, f.y);
+  with_vec_width<T>(width, run, f.x, f.weight, f.y, f.onto);
 }
 
 template <class T>
@@ -301,7 +318,9 @@ void CudaOps::do_rmsnorm(Stream& stream, const RmsNorm& args) {
                                      .y = args.y.as<T>(),
                                      .rstd = args.rstd.as<float>(),
                                      .rows = {.count = args.x.dim(0), .width = args.x.dim(1), .token = args.x.dim(1)},
-                                     .eps = args.eps});
+                                     .eps = args.eps,
+                                     .onto = args.onto ? args.onto.as<T>() : nullptr,
+                                     .offset = args.offset});
   });
 }
 
@@ -318,7 +337,8 @@ void CudaOps::do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) {
                               .dx = args.dx.as<T>(),
                               .y = args.y ? args.y.as<T>() : nullptr,
                               .parts = parts,
-                              .rows = rows},
+                              .rows = rows,
+                              .offset = args.offset},
                              args.dweight.as<float>());
   });
 }

@@ -26,10 +26,12 @@ template <class T>
 struct NormForward {
   const T* x;
   const T* weight;
-  T* y;         // may be x: a thread reads its elements before it writes them
+  T* y;         // may be x or onto: a thread reads its elements before it writes them
   float* rstd;  // (count)
   NormRows rows;
   float eps;
+  const T* onto = nullptr;
+  float offset = 0;
 
   __device__ float rstd_of(float squares) const {
     return 1.0f / std::sqrt(squares / static_cast<float>(rows.width) + eps);
@@ -48,6 +50,7 @@ struct NormBackward {
   float* parts;        // (blocks, width), norm_parts_bytes in all: the weight's gradient over the rows of each block
   NormRows rows;
   int64_t block_rows = 0;
+  float offset = 0;
 };
 
 template <class T>

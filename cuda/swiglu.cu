@@ -1,5 +1,5 @@
-// SwiGLU and its gradient. One grid row of blocks per token; 16 bytes per access if the width allows. The gradient may
-// overwrite its inputs: each thread reads its elements before it writes them.
+// SwiGLU, GeGLU and their gradients. One grid row of blocks per token; 16 bytes per access if the width allows. The
+// gradient may overwrite its inputs: each thread reads its elements before it writes them.
 #include "base/math.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -23,17 +23,34 @@ __device__ float sigmoid_as(float x) {
   }
 }
 
-template <class T>
-__device__ float silu_as(float x, float s) {  // s = sigmoid_as(x)
-  if constexpr (std::is_same_v<T, float>) {
-    return silu(x);
-  } else {
-    return x * s;
+// value(x, s) with s = sigmoid_as(inner(x))
+struct Silu {
+  __device__ static float inner(float x) { return x; }
+  template <class T>
+  __device__ static float value(float x, float s) {
+    if constexpr (std::is_same_v<T, float>) {
+      return silu(x);
+    } else {
+      return x * s;
+    }
   }
-}
+  __device__ static float gradient(float x, float s) { return silu_gradient(x, s); }
+};
+struct Gelu {
+  __device__ static float inner(float x) { return gelu_inner(x); }
+  template <class T>
+  __device__ static float value(float x, float s) {
+    if constexpr (std::is_same_v<T, float>) {
+      return gelu(x);
+    } else {
+      return x * s;
+    }
+  }
+  __device__ static float gradient(float x, float s) { return gelu_gradient(x, s); }
+};
 
 // Block (x, y): token x, the y-th kThreads vectors of its row.
-template <class T, int kWidth>
+template <class G, class T, int kWidth>
 __global__ void forward(const T* gate_up, T* out, int64_t width) {
   const int64_t i = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * kWidth;
   if (i >= width) return;
@@ -41,11 +58,11 @@ __global__ void forward(const T* gate_up, T* out, int64_t width) {
   const auto g = load<kWidth>(gate), u = load<kWidth>(gate + width);
   Vec<kWidth> result;
 #pragma unroll
-  for (int k = 0; k < kWidth; ++k) result[k] = silu_as<T>(g[k], sigmoid_as<T>(g[k])) * u[k];
+  for (int k = 0; k < kWidth; ++k) result[k] = G::template value<T>(g[k], sigmoid_as<T>(G::inner(g[k]))) * u[k];
   store(out + int64_t{blockIdx.x} * width + i, result);
 }
 
-template <class T, int kWidth>
+template <class G, class T, int kWidth>
 __global__ void backward(const T* gate_up, const T* dout, T* dgate_up, T* out, int64_t width) {
   const int64_t i = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * kWidth;
   if (i >= width) return;
@@ -56,14 +73,20 @@ __global__ void backward(const T* gate_up, const T* dout, T* dgate_up, T* out, i
   Vec<kWidth> dgate, dup, again;
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) {
-    const float s = sigmoid_as<T>(g[k]);
-    dgate[k] = d[k] * u[k] * silu_gradient(g[k], s);
+    const float s = sigmoid_as<T>(G::inner(g[k]));
+    dgate[k] = d[k] * u[k] * G::gradient(g[k], s);
     dup[k] = d[k] * (g[k] * s);
-    again[k] = silu_as<T>(g[k], s) * u[k];
+    again[k] = G::template value<T>(g[k], s) * u[k];
   }
   store(dgate_up + at, dgate);
   store(dgate_up + at + width, dup);
   if (out != nullptr) store(out + at_out, again);
+}
+
+// Calls body(Silu()) or body(Gelu()).
+template <class Body>
+void with_gate(Gate gate, const Body& body) {
+  gate == Gate::kSilu ? body(Silu()) : body(Gelu());
 }
 
 dim3 grid_of(int64_t rows, int64_t width, int per_thread) {
@@ -75,9 +98,11 @@ dim3 grid_of(int64_t rows, int64_t width, int per_thread) {
 void CudaOps::do_swiglu(Stream& stream, const SwiGlu& args) {
   const int64_t rows = args.out.dim(0), width = args.out.dim(1);
   with_act_type(args.out.dtype(), [&]<class T>(T) {
-    with_vec_width<T>(width, [&]<int kWidth>() {
-      launch({"swiglu", grid_of(rows, width, kWidth), kThreads}, handle(stream), forward<T, kWidth>,
-             args.gate_up.as<T>(), args.out.as<T>(), width);
+    with_gate(args.gate, [&]<class G>(G) {
+      with_vec_width<T>(width, [&]<int kWidth>() {
+        launch({"swiglu", grid_of(rows, width, kWidth), kThreads}, handle(stream), forward<G, T, kWidth>,
+               args.gate_up.as<T>(), args.out.as<T>(), width);
+      });
     });
   });
 }
@@ -85,10 +110,12 @@ void CudaOps::do_swiglu(Stream& stream, const SwiGlu& args) {
 void CudaOps::do_swiglu_backward(Stream& stream, const SwiGluBackward& args) {
   const int64_t rows = args.dout.dim(0), width = args.dout.dim(1);
   with_act_type(args.dout.dtype(), [&]<class T>(T) {
-    with_vec_width<T>(width, [&]<int kWidth>() {
-      launch({"swiglu_backward", grid_of(rows, width, kWidth), kThreads}, handle(stream), backward<T, kWidth>,
-             args.gate_up.as<T>(), args.dout.as<T>(), args.dgate_up.as<T>(), args.out ? args.out.as<T>() : nullptr,
-             width);
+    with_gate(args.gate, [&]<class G>(G) {
+      with_vec_width<T>(width, [&]<int kWidth>() {
+        launch({"swiglu_backward", grid_of(rows, width, kWidth), kThreads}, handle(stream), backward<G, T, kWidth>,
+               args.gate_up.as<T>(), args.dout.as<T>(), args.dgate_up.as<T>(), args.out ? args.out.as<T>() : nullptr,
+               width);
+      });
     });
   });
 }

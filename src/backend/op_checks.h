@@ -64,7 +64,7 @@ inline void expect_rounding(const StochasticRounding& rounding) {
                 rounding.step);
 }
 
-// Checks the arguments common to the norm of heads and its gradient.
+// Checks the arguments common to the norm of queries and keys and its gradient.
 template <class Args>
 void expect_qk_norm(const Args& args, const Named& rows) {
   const HeadLayout& heads = args.heads;
@@ -74,9 +74,10 @@ void expect_qk_norm(const Args& args, const Named& rows) {
   const int64_t n = rows.tensor.dim(0);
   expect_shape(rows, {n, heads.qkv_width()});
   expect({"qkv", args.qkv}, act, rows.tensor.shape());
-  expect({"q_weight", args.q_weight}, act, {heads.head_dim});
-  expect({"k_weight", args.k_weight}, act, {heads.head_dim});
-  expect({"rstd", args.rstd}, DType::kF32, {n * (heads.q_heads + heads.kv_heads)});
+  const bool each = args.over == HeadNorm::kEach;
+  expect({"q_weight", args.q_weight}, act, {each ? heads.head_dim : heads.q_width()});
+  expect({"k_weight", args.k_weight}, act, {each ? heads.head_dim : heads.kv_width()});
+  expect({"rstd", args.rstd}, DType::kF32, {n * (each ? heads.q_heads + heads.kv_heads : 2)});
 }
 
 // Checks the arguments common to attention and its gradient.

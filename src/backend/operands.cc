@@ -65,7 +65,8 @@ Operands operands_of(EmbeddingBackward& e) {
 }
 
 Operands operands_of(RmsNorm& n) {
-  return {{"x", &n.x}, {"weight", &n.weight}, {"y", &n.y, kWrite}, {"rstd", &n.rstd, kWrite}};
+  return {
+      {"x", &n.x}, {"weight", &n.weight}, {"onto", &n.onto}, {"y", &n.y, kWrite, {"onto"}}, {"rstd", &n.rstd, kWrite}};
 }
 
 Operands operands_of(RmsNormBackward& n) {

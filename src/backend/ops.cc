@@ -58,6 +58,7 @@ double check(const RmsNorm& args) {
   expect({"weight", args.weight}, act, {args.x.dim(1)});
   expect({"y", args.y}, act, args.x.shape());
   expect({"rstd", args.rstd}, DType::kF32, {args.x.dim(0)});
+  if (args.onto) expect({"onto", args.onto}, act, args.x.shape());
   return 0;
 }
 
@@ -89,8 +90,8 @@ double check(const QkNorm& args) {
 
 double check(const QkNormBackward& args) {
   expect_qk_norm(args, {"dqkv", args.dqkv});
-  expect({"dq_weight", args.dq_weight}, DType::kF32, {args.heads.head_dim});
-  expect({"dk_weight", args.dk_weight}, DType::kF32, {args.heads.head_dim});
+  expect({"dq_weight", args.dq_weight}, DType::kF32, args.q_weight.shape());
+  expect({"dk_weight", args.dk_weight}, DType::kF32, args.k_weight.shape());
   return 0;
 }
 

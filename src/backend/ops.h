@@ -44,30 +44,34 @@ struct Gemm {
   AlgorithmChoice choice = AlgorithmChoice::kTuned;
 };
 
-// out[n] = table[ids[n]]
+// out[n] = scale table[ids[n]]
 struct Embedding {
   Tensor ids;    // (N) i32, each in [0, V)
   Tensor table;  // (V, C) act
   Tensor out;    // (N, C) act
+  float scale = 1;
 };
 
-// dtable[ids[n]] += dout[n], in order of n
+// dtable[ids[n]] += scale dout[n], in order of n
 struct EmbeddingBackward {
   Tensor ids;     // (N) i32
   Tensor dout;    // (N, C) act
   Tensor dtable;  // (V, C) f32, accumulated
+  float scale = 1;
 };
 
-// rstd = 1 / sqrt(mean(x^2) + eps);  y = x rstd weight                  (Zhang and Sennrich 2019)
+// rstd = 1 / sqrt(mean(x^2) + eps);  y = x rstd (offset + weight) [+ onto]         (Zhang and Sennrich 2019)
 struct RmsNorm {
   Tensor x;       // (N, C) act
   Tensor weight;  // (C) act
   Tensor y;       // (N, C) act
   Tensor rstd;    // (N) f32
   float eps = 1e-5f;
+  Tensor onto = {};  // (N, C) act, may be empty: the residual stream; may be y itself
+  float offset = 0;  // of the weight, added in f32; 1 in Gemma
 };
 
-// With g = dy * weight and x the normalised input:
+// With g = dy * (offset + weight) and x the normalised input:
 // dx = rstd (g - x rstd^2 mean(g x)) [+ dresidual];  dweight += sum over n of dy x rstd
 struct RmsNormBackward {
   Tensor dy;         // (N, C) act
@@ -78,6 +82,7 @@ struct RmsNormBackward {
   Tensor dx;         // (N, C) act; may be dy itself
   Tensor dweight;    // (C) f32, accumulated
   Tensor y;          // (N, C) act, may be empty: RmsNorm::y recomputed, the same bits; may be dy unless dx is
+  float offset = 0;
 };
 
 // sums[c] += sum over n of x[n][c]: the gradient of a bias
@@ -107,28 +112,34 @@ struct Rope {
   Rotation rotation = Rotation::kForward;
 };
 
-// Normalises each query and each key head as RmsNorm does, before Rope (Henry et al. 2020, as in Qwen3): of a head x,
-// rstd = 1 / sqrt(mean(x^2) + eps), out = x rstd weight. Values are copied.
+// Normalises queries and keys as RmsNorm does, before Rope: rstd = 1 / sqrt(mean(x^2) + eps), out = x rstd (offset +
+// weight), for x each query head and each key head (Henry et al. 2020, as in Qwen3), or a token's query heads together
+// and its key heads together (as in OLMo 2, 2501.00656). Values are copied.
+enum class HeadNorm { kEach, kTogether };
 struct QkNorm {
   Tensor qkv;       // (N, (Hq + 2 Hkv) D) act
-  Tensor q_weight;  // (D) act, of every query head
-  Tensor k_weight;  // (D) act, of every key head
+  Tensor q_weight;  // kEach: (D) act, of every query head; kTogether: (Hq D)
+  Tensor k_weight;  // kEach: (D) act, of every key head; kTogether: (Hkv D)
   Tensor out;       // (N, (Hq + 2 Hkv) D) act; may be qkv itself
-  Tensor rstd;      // (N Hq + N Hkv) f32: (N, Hq) of the query heads, then (N, Hkv) of the key heads
+  Tensor rstd;      // f32; kEach: (N, Hq) of the query heads, then (N, Hkv) of the key heads; kTogether: (N), (N)
   HeadLayout heads;
   float eps = 1e-5f;
+  HeadNorm over = HeadNorm::kEach;
+  float offset = 0;
 };
 
-// As RmsNormBackward, per head. The gradient of the values is unchanged.
+// As RmsNormBackward, of the same x. The gradient of the values is unchanged.
 struct QkNormBackward {
   Tensor dqkv;       // (N, (Hq + 2 Hkv) D) act: on entry the gradient of QkNorm's out, on return of its qkv
   Tensor qkv;        // as in QkNorm: the input
   Tensor q_weight;   //
   Tensor k_weight;   //
   Tensor rstd;       //
-  Tensor dq_weight;  // (D) f32, accumulated
-  Tensor dk_weight;  // (D) f32, accumulated
+  Tensor dq_weight;  // as q_weight, f32, accumulated
+  Tensor dk_weight;  // as k_weight, f32, accumulated
   HeadLayout heads;
+  HeadNorm over = HeadNorm::kEach;
+  float offset = 0;
 };
 
 // The positions of documents in the tensors of attention. All layers and both passes need the same tables,
@@ -209,10 +220,12 @@ struct CachedAttention {
   int64_t window = 0;      // as in Attention
 };
 
-// out = silu(gate) * up, silu(x) = x / (1 + exp(-x))                  (Shazeer 2020)
+// out = g(gate) * up, g(x) = silu(x) = x / (1 + exp(-x)), or for GeGLU the gelu of base/math.h      (Shazeer 2020)
+enum class Gate { kSilu, kGelu };
 struct SwiGlu {
   Tensor gate_up;  // (N, 2 I) act: gate in the first half of a row, up in the second
   Tensor out;      // (N, I) act
+  Gate gate = Gate::kSilu;
 };
 
 struct SwiGluBackward {
@@ -220,6 +233,7 @@ struct SwiGluBackward {
   Tensor dout;      // (N, I) act
   Tensor dgate_up;  // (N, 2 I) act; may be gate_up itself
   Tensor out;       // (N, I) act, may be empty: SwiGlu::out recomputed, the same bits; may be dout itself
+  Gate gate = Gate::kSilu;
 };
 
 // Sums over the tokens of a step, all f64, in this order, so that one all-reduce suffices.
@@ -446,6 +460,7 @@ struct Workload {
   DType compute = DType::kBF16;
   int64_t cached_tokens = 0;           // N of cached attention with few new tokens per sequence; 0: none
   std::vector<int64_t> windows = {0};  // of attention, each that occurs
+  HeadNorm head_norm = HeadNorm::kEach;
 };
 
 // A chunk of the head's logits in linear_cross_entropy.

@@ -6,6 +6,8 @@
 //     v("betas", betas, "decay of the first and second moment");
 //   }
 //
+// An enum that was a bool once has enum_of_bool(), which reads old files.
+//
 // Kinds of field: bool, int64_t (takes human counts: "250B", "64Ki"), double (takes "5%"), std::string, an enum with
 // enum_names(), and std::array / std::vector of these types. Also another options struct, a vector of structs, and the
 // quantities below.

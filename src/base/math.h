@@ -45,4 +45,14 @@ TOKAMAK_HOST_DEVICE inline float silu(float x) { return x / (1.0f + exp_f32(-x))
 // d silu / dx = s + x s (1 - s) with s = sigmoid(x), which callers have at hand; NaN where x is infinite
 TOKAMAK_HOST_DEVICE inline float silu_gradient(float x, float s) { return s * (1.0f + x * (1.0f - s)); }
 
+// x/2 (1 + tanh z) = x sigmoid(2 z) with z = sqrt(2 / pi) (x + 0.044715 x^3)         (Hendrycks and Gimpel 2016, eq. 3)
+inline constexpr float kGelu1 = 1.59576912160573f, kGelu3 = 0.0713548162726f;  // of x and x^3 in 2 z
+TOKAMAK_HOST_DEVICE inline float gelu_inner(float x) { return x * (kGelu1 + kGelu3 * (x * x)); }
+TOKAMAK_HOST_DEVICE inline float gelu(float x) { return x / (1.0f + exp_f32(-gelu_inner(x))); }
+
+// d gelu / dx = s + x s (1 - s) 2 z' with s = sigmoid(2 z); NaN where x^2 is infinite
+TOKAMAK_HOST_DEVICE inline float gelu_gradient(float x, float s) {
+  return s * (1.0f + x * (1.0f - s) * (kGelu1 + 3.0f * kGelu3 * (x * x)));
+}
+
 }  // namespace tokamak

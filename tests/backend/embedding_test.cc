@@ -48,6 +48,32 @@ TEST_CASE("embedding copies the rows that the ids name") {
   }
 }
 
+TEST_CASE("embedding scales rows and, in backward, gradients, rounded once") {
+  TestBackend cpu;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    for (const int64_t width : {kWidth, int64_t{8}, int64_t{1032}}) {
+      const float scale = 59.75f;  // Gemma's sqrt(3584), rounded to bf16
+      const HostTensor table = random_tensor(act, {kVocab, width}, "table"),
+                       dout = random_tensor(act, {53, width}, "d");
+      const HostTensor ids = random_ids({53}, 0, kVocab, "ids");
+      HostTensor out(act, {53, width}), dtable(DType::kF32, {kVocab, width});
+      cpu.ops().embedding(*cpu.stream, {ids, table, out, scale});
+      cpu.ops().embedding_backward(*cpu.stream, {ids, dout, dtable, scale});
+      const Values rows = ids.values(), from = table.values(), d = dout.values();
+      Values expected, sums(static_cast<size_t>(kVocab * width));
+      for (size_t n = 0; n < rows.size(); ++n) {
+        for (size_t c = 0; c < static_cast<size_t>(width); ++c) {
+          const size_t at = static_cast<size_t>(rows[n]) * static_cast<size_t>(width) + c;
+          expected.push_back(double{scale} * from[at]);
+          sums[at] += double{scale} * d[n * static_cast<size_t>(width) + c];
+        }
+      }
+      CHECK(max_error_before_rounding(out, expected) < 1e-6);
+      CHECK(max_relative_error(dtable, sums) < 1e-6);
+    }
+  }
+}
+
 TEST_CASE("embedding_backward adds each token's gradient to its row, in order and to the bit") {
   Workload largest = TestBackend::small_workload();
   largest.tokens = 2500;

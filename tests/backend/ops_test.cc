@@ -87,6 +87,10 @@ std::vector<Refusal> refusals() {
       {"rmsnorm: weight of another type",
        [](Ops& o, Stream& s) { o.rmsnorm(s, {.x = a, .weight = bf({4}), .y = y3, .rstd = row}); }},
       {"rmsnorm: y over x", [](Ops& o, Stream& s) { o.rmsnorm(s, {.x = a, .weight = column, .y = a, .rstd = row}); }},
+      {"rmsnorm: onto of another shape",
+       [](Ops& o, Stream& s) {
+         o.rmsnorm(s, {.x = a, .weight = column, .y = y3, .rstd = row, .onto = f32({3, 5})});
+       }},
       {"rmsnorm_backward: dx over x",
        [](Ops& o, Stream& s) {
          o.rmsnorm_backward(s, {.dy = x3, .x = a, .weight = column, .rstd = row, .dx = a, .dweight = f32({4})});
@@ -100,6 +104,10 @@ std::vector<Refusal> refusals() {
       {"qk_norm: a weight for every element",
        [](Ops& o, Stream& s) {
          o.qk_norm(s, {qkv, f32({8}), column, qkv, f32({9}), kHeads});
+       }},
+      {"qk_norm: a head's weight for all heads together",
+       [](Ops& o, Stream& s) {
+         o.qk_norm(s, {qkv, column, f32({4}), qkv, f32({6}), kHeads, 1e-5f, HeadNorm::kTogether});
        }},
       {"qk_norm: rstd of the query heads alone",
        [](Ops& o, Stream& s) {

@@ -11,6 +11,7 @@ struct Problem {
   int64_t width;
   DType act;
   double eps = 1e-5;
+  float offset = 0;  // of the weight
 };
 
 struct Reference {
@@ -37,8 +38,16 @@ struct Inputs {
         dy(random_tensor(p.act, {p.rows, p.width}, "dy")),
         dresidual(random_tensor(p.act, {p.rows, p.width}, "dresidual")),
         dweight(random_tensor(DType::kF32, {p.width}, "dweight")),
-        rstd(DType::kF32, {p.rows}, reference(x.values(), weight.values(), p.eps).rstd) {}
+        rstd(DType::kF32, {p.rows}, reference(x.values(), weight.values(), p.eps).rstd),
+        offset(p.offset) {}
+  // The norm multiplies by these.
+  Values factors() const {
+    Values sums = weight.values();
+    for (double& sum : sums) sum += offset;
+    return sums;
+  }
   HostTensor x, weight, dy, dresidual, dweight, rstd;
+  float offset;
 };
 
 // dx and the contribution to dweight, by the formula of the contract.
@@ -47,7 +56,7 @@ struct Gradients {
   Values dweight;
 };
 Gradients gradients(const Inputs& in, bool with_dresidual) {
-  const Values dy = in.dy.values(), x = in.x.values(), w = in.weight.values(), r = in.rstd.values();
+  const Values dy = in.dy.values(), x = in.x.values(), w = in.factors(), r = in.rstd.values();
   const size_t width = w.size();
   Gradients out{with_dresidual ? in.dresidual.values() : Values(x.size()), in.dweight.values()};
   for (size_t n = 0; n < r.size(); ++n) {
@@ -63,13 +72,31 @@ Gradients gradients(const Inputs& in, bool with_dresidual) {
 
 // Widths are odd, or whole 16-byte vectors. Each thread of a GPU's warp or block keeps 1, 2 or 4 of these; some widths
 // just exceed a smaller capacity, some exceed all. Numbers of rows are such that no number of parts divides them.
-const std::vector<Problem> kProblems = {{2, 3, DType::kF32},      {45, 83, DType::kF32},   {45, 83, DType::kBF16},
-                                        {2100, 131, DType::kF32}, {17, 509, DType::kBF16}, {3, 2051, DType::kBF16},
-                                        {3, 64, DType::kBF16},    {4101, 8, DType::kF32},  {2100, 136, DType::kF32},
-                                        {45, 264, DType::kBF16},  {19, 260, DType::kF32},  {19, 1000, DType::kBF16},
-                                        {9, 516, DType::kF32},    {9, 1028, DType::kF32},  {9, 4000, DType::kBF16},
-                                        {9, 2052, DType::kF32},   {9, 7992, DType::kBF16}, {9, 4100, DType::kF32},
-                                        {9, 16008, DType::kBF16}, {3, 8196, DType::kF32},  {9, 16400, DType::kBF16}};
+const std::vector<Problem> kProblems = {{2, 3, DType::kF32},
+                                        {45, 83, DType::kF32},
+                                        {45, 83, DType::kBF16},
+                                        {2100, 131, DType::kF32},
+                                        {17, 509, DType::kBF16},
+                                        {3, 2051, DType::kBF16},
+                                        {3, 64, DType::kBF16},
+                                        {4101, 8, DType::kF32},
+                                        {2100, 136, DType::kF32},
+                                        {45, 264, DType::kBF16},
+                                        {19, 260, DType::kF32},
+                                        {19, 1000, DType::kBF16},
+                                        {9, 516, DType::kF32},
+                                        {9, 1028, DType::kF32},
+                                        {9, 4000, DType::kBF16},
+                                        {9, 2052, DType::kF32},
+                                        {9, 7992, DType::kBF16},
+                                        {9, 4100, DType::kF32},
+                                        {9, 16008, DType::kBF16},
+                                        {3, 8196, DType::kF32},
+                                        {9, 16400, DType::kBF16},
+                                        {45, 83, DType::kF32, 1e-5, 1},
+                                        {45, 264, DType::kBF16, 1e-5, 1},
+                                        {9, 4000, DType::kBF16, 1e-5, 1},
+                                        {9, 16400, DType::kBF16, 1e-5, 1}};
 
 Workload largest() {
   Workload w = TestBackend::small_workload();
@@ -85,12 +112,40 @@ TEST_CASE("rmsnorm is the formula, rounded once") {
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
-    RmsNorm args{in.x, in.weight, y, rstd};
-    cpu.ops().rmsnorm(*cpu.stream, args);
-    const Reference expected = reference(in.x.values(), in.weight.values(), p.eps);
+    cpu.ops().rmsnorm(*cpu.stream, {.x = in.x, .weight = in.weight, .y = y, .rstd = rstd, .offset = p.offset});
+    const Reference expected = reference(in.x.values(), in.factors(), p.eps);
     CHECK(max_relative_error(rstd, expected.rstd) < 1e-6);
     CHECK(max_error_before_rounding(y, expected.y) < 1e-6);
   }
+}
+
+TEST_CASE("rmsnorm adds its result onto the residual stream, rounded once, also in place") {
+  TestBackend cpu(largest());
+  for (const Problem& p : kProblems) {
+    const Inputs in(p);
+    HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows}), in_place = in.dresidual;
+    cpu.ops().rmsnorm(*cpu.stream,
+                      {.x = in.x, .weight = in.weight, .y = y, .rstd = rstd, .onto = in.dresidual, .offset = p.offset});
+    const Reference normed = reference(in.x.values(), in.factors(), p.eps);
+    Values expected = in.dresidual.values();
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += normed.y[i];
+    CHECK(max_relative_error(rstd, normed.rstd) < 1e-6);
+    CHECK(max_error_before_rounding(y, expected) < 1e-6);
+    cpu.ops().rmsnorm(
+        *cpu.stream,
+        {.x = in.x, .weight = in.weight, .y = in_place, .rstd = rstd, .onto = in_place, .offset = p.offset});
+    CHECK((in_place.bytes() == y.bytes()));
+  }
+}
+
+TEST_CASE("a weight's offset is added in f32: in bf16 1.005 would be 1.0078") {
+  TestBackend cpu(largest());
+  const HostTensor x(DType::kBF16, {1, 64}, Values(64, 256.0)), weight(DType::kBF16, {64}, Values(64, 0.005));
+  HostTensor y(DType::kBF16, {1, 64}), rstd(DType::kF32, {1});
+  RmsNorm args{.x = x, .weight = weight, .y = y, .rstd = rstd, .offset = 1};
+  args.eps = 65536.0f * 0.5f;  // rstd is not 1 / 256, so that the product is between two of bf16's values
+  cpu.ops().rmsnorm(*cpu.stream, args);
+  CHECK(max_error_before_rounding(y, Values(64, 256.0 * rstd.values()[0] * (1 + weight.values()[0]))) < 1e-6);
 }
 
 TEST_CASE("rmsnorm accepts tensors at any alignment") {
@@ -148,7 +203,7 @@ TEST_CASE("rmsnorm_backward is the formula, rounded once, and accumulates the we
     for (const bool with_dresidual : {false, true}) {
       HostTensor dx(p.act, {p.rows, p.width}), dweight = in.dweight;
       const Tensor dresidual = with_dresidual ? Tensor(in.dresidual) : Tensor();
-      cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, in.rstd, dresidual, dx, dweight});
+      cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, in.rstd, dresidual, dx, dweight, {}, p.offset});
       const Gradients expected = gradients(in, with_dresidual);
       CHECK(max_error_before_rounding(dx, expected.dx) < 1e-6);
       CHECK(max_relative_error(dweight, expected.dweight) < 1e-6);
@@ -177,12 +232,13 @@ TEST_CASE("rmsnorm_backward recomputes rmsnorm's output with the same bits, also
     const Inputs in(p);
     HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows}), dx(p.act, {p.rows, p.width});
     HostTensor dweight = in.dweight;
-    cpu.ops().rmsnorm(*cpu.stream, {in.x, in.weight, y, rstd});
-    cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, rstd, in.dresidual, dx, dweight});
+    cpu.ops().rmsnorm(*cpu.stream, {.x = in.x, .weight = in.weight, .y = y, .rstd = rstd, .offset = p.offset});
+    cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, rstd, in.dresidual, dx, dweight, {}, p.offset});
     for (const bool over_dy : {false, true}) {
       HostTensor dy = in.dy, own(p.act, {p.rows, p.width}), dx2(p.act, {p.rows, p.width}), dweight2 = in.dweight;
       const HostTensor& again = over_dy ? dy : own;
-      cpu.ops().rmsnorm_backward(*cpu.stream, {dy, in.x, in.weight, rstd, in.dresidual, dx2, dweight2, again});
+      cpu.ops().rmsnorm_backward(*cpu.stream,
+                                 {dy, in.x, in.weight, rstd, in.dresidual, dx2, dweight2, again, p.offset});
       CHECK((again.bytes() == y.bytes() && dx2.bytes() == dx.bytes() && dweight2.bytes() == dweight.bytes()));
     }
   }

@@ -21,7 +21,7 @@ ModelConfig small_config(bool qk_norm) {
   config.num_key_value_heads = 1;
   config.head_dim = 64;
   config.max_position_embeddings = kTokens;
-  config.qk_norm = qk_norm;
+  if (qk_norm) config.qk_norm = QkNormKind::kHead;
   return config;
 }
 

@@ -16,12 +16,17 @@ void CpuOps::do_rmsnorm(Stream&, const RmsNorm& args) {
   with_act_type(args.x.dtype(), [&]<class T>(T) {
     const T* x = args.x.as<T>();
     const T* weight = args.weight.as<T>();
+    const T* onto = args.onto ? args.onto.as<T>() : nullptr;
     T* y = args.y.as<T>();
     parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         const T* in = x + n * width;
         rstd[n] = rstd_of(in, width, args.eps);
-        scale(in, weight, rstd[n], y + n * width, width);
+        if (onto != nullptr) {
+          scale_onto(in, weight, args.offset, rstd[n], onto + n * width, y + n * width, width);
+        } else {
+          scale(in, weight, args.offset, rstd[n], y + n * width, width);
+        }
       }
     });
   });
@@ -52,6 +57,7 @@ void CpuOps::do_rmsnorm_backward(Stream&, const RmsNormBackward& args) {
                            .dx = dx + at,
                            .dweight = dweight,
                            .rstd = rstd[n],
+                           .offset = args.offset,
                            .y = y != nullptr ? y + at : nullptr},
                           width);
         }
