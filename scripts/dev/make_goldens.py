@@ -43,12 +43,13 @@ CASES = {
 # Theta is small, so that 16 elements of a head see every branch of a formula.
 ROPE = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
         "num_key_value_heads": 1, "vocab_size": 29, "tie_word_embeddings": True, "rope_theta": 100.0}
+YARN16 = {"rope_type": "yarn", "factor": 4.0, "beta_fast": 4.0, "beta_slow": 0.25,
+          "original_max_position_embeddings": 16}
 CASES |= {
     "llama_rope_linear": {**ROPE, "rope_scaling": {"rope_type": "linear", "factor": 2.5}},
     "llama_rope_dynamic": {**ROPE, "max_position_embeddings": 24,
                            "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-    "llama_rope_yarn": {**ROPE, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 4.0,
-                                                 "beta_slow": 0.25, "original_max_position_embeddings": 16}},
+    "llama_rope_yarn": {**ROPE, "rope_scaling": YARN16},
     "llama_rope_llama3": {**ROPE, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.5,
                                                    "high_freq_factor": 2.0, "original_max_position_embeddings": 16}},
 }
@@ -71,11 +72,26 @@ CASES |= {
     "smollm3": {**WINDOW, "num_hidden_layers": 4, "tie_word_embeddings": True, "rope_theta": 100.0,
                 "no_rope_layers": [1, 0, 0, 1], "hf": {"no_rope_layers": [1, 0, 0, 1], "use_sliding_window": False}},
 }
+CASES |= {
+    "olmo2": {**SMALL, "head_dim": 12, "tie_word_embeddings": False, "norm_placement": "post", "qk_norm": "all"},
+    # yarn with its attention factor in full layers alone; sliding layers have another theta.
+    "olmo3": {**WINDOW, "tie_word_embeddings": False, "norm_placement": "post",
+              "qk_norm": "all", "sliding_window": 7, "layer_types": [SLIDING, FULL], "rope_theta": 100.0,
+              "rope_local_base_freq": 20.0, "rope_scaling": YARN16,
+              "hf": {"sliding_window": 7, "layer_types": [SLIDING, FULL]}},
+    "gemma3": {**WINDOW, "tie_word_embeddings": True, "norm_placement": "both", "norm_zero_centered": True,
+               "hidden_act": "gelu_pytorch_tanh", "scale_embeddings": True, "qk_norm": "head",
+               "query_pre_attn_scalar": 24, "sliding_window": 7, "layer_types": [SLIDING, FULL], "rope_theta": 100.0,
+               "rope_local_base_freq": 30.0, "rope_scaling": {"rope_type": "linear", "factor": 4.0},
+               "hf": {"sliding_window": 7, "layer_types": [SLIDING, FULL], "query_pre_attn_scalar": 24}},
+}
 FAMILIES = {family: (getattr(transformers, f"{name}Config"), getattr(transformers, f"{name}ForCausalLM"))
             for family, name in [("llama", "Llama"), ("qwen2", "Qwen2"), ("qwen3", "Qwen3"), ("mistral", "Mistral"),
-                                 ("smollm3", "SmolLM3")]}
-OURS_ALONE = ("rope_theta", "rope_scaling", "qkv_bias", "qk_norm", "sliding_window", "layer_types", "no_rope_layers",
-              "hf")
+                                 ("smollm3", "SmolLM3"), ("olmo2", "Olmo2"), ("olmo3", "Olmo3")]}
+FAMILIES["gemma3"] = (transformers.Gemma3TextConfig, transformers.Gemma3ForCausalLM)
+OURS_ALONE = ("rope_theta", "rope_scaling", "qkv_bias", "qk_norm", "norm_placement", "sliding_window", "layer_types",
+              "no_rope_layers", "rope_local_base_freq", "norm_zero_centered", "hidden_act", "scale_embeddings",
+              "query_pre_attn_scalar", "hf")
 ANGLES_ONLY = [name for name in CASES if name.startswith("llama_rope_")]  # recorded in f32 only, without AdamW
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}
@@ -127,7 +143,10 @@ MUP["cases"] = [
 
 
 def rope_parameters(config):
-    return {"rope_type": "default", **config.get("rope_scaling", {}), "rope_theta": config["rope_theta"]}
+    of_all = {"rope_type": "default", **config.get("rope_scaling", {}), "rope_theta": config["rope_theta"]}
+    if "rope_local_base_freq" not in config:
+        return of_all
+    return {FULL: of_all, SLIDING: {"rope_type": "default", "rope_theta": config["rope_local_base_freq"]}}
 
 
 def build_model(name, config, rng):
@@ -140,10 +159,11 @@ def build_model(name, config, rng):
     assert model.config._attn_implementation == "eager" and model.dtype == torch.float32
     assert (model.lm_head.weight is model.model.embed_tokens.weight) == config["tie_word_embeddings"]
     with torch.no_grad():
-        # Norm weights in [0.5, 1.5), biases of 0.3: a missing one must show.
+        # Norms multiply by [0.5, 1.5), biases of 0.3: a missing one must show.
+        center = 0.0 if config.get("norm_zero_centered") else 1.0
         for parameter, p in model.named_parameters():
             values = (0.3 * rng.standard_normal(p.shape) if parameter.endswith(".bias")
-                      else rng.uniform(0.5, 1.5, p.shape) if p.dim() == 1
+                      else rng.uniform(center - 0.5, center + 0.5, p.shape) if p.dim() == 1
                       else config["initializer_range"] * rng.standard_normal(p.shape))
             p.copy_(torch.from_numpy(values.astype(np.float32)))
     return model

@@ -101,6 +101,9 @@ class Binder {
   void bind_scalar(const ConfigNode& node, const std::string& path, Enum& value) {
     const std::vector<std::string>& names = enum_names(value);
     const auto found = std::find(names.begin(), names.end(), node.text);
+    if constexpr (requires { enum_of_bool(true, value); }) {
+      if (node.text == "true" || node.text == "false") return void(value = enum_of_bool(node.text == "true", value));
+    }
     if (found == names.end()) return report_choice(node, path, node.text, names);
     value = static_cast<Enum>(found - names.begin());
   }

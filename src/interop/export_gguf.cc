@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "base/file.h"
 #include "base/staged.h"
@@ -21,7 +22,7 @@ struct NamePart {
   const char* theirs;
   const char* gguf;
 };
-constexpr std::array<NamePart, 14> kLayerNames = {{{"input_layernorm.weight", "attn_norm.weight"},
+constexpr std::array<NamePart, 13> kLayerNames = {{{"input_layernorm.weight", "attn_norm.weight"},
                                                    {"self_attn.q_proj.weight", "attn_q.weight"},
                                                    {"self_attn.k_proj.weight", "attn_k.weight"},
                                                    {"self_attn.v_proj.weight", "attn_v.weight"},
@@ -31,21 +32,29 @@ constexpr std::array<NamePart, 14> kLayerNames = {{{"input_layernorm.weight", "a
                                                    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
                                                    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
                                                    {"self_attn.o_proj.weight", "attn_output.weight"},
-                                                   {"post_attention_layernorm.weight", "ffn_norm.weight"},
                                                    {"mlp.gate_proj.weight", "ffn_gate.weight"},
                                                    {"mlp.up_proj.weight", "ffn_up.weight"},
                                                    {"mlp.down_proj.weight", "ffn_down.weight"}}};
+// With norms before attention and the feed-forward alone, "post attention" is the one before the feed-forward.
+constexpr std::array<NamePart, 1> kPreNames = {{{"post_attention_layernorm.weight", "ffn_norm.weight"}}};
+constexpr std::array<NamePart, 3> kPostNames = {{{"post_attention_layernorm.weight", "post_attention_norm.weight"},
+                                                 {"pre_feedforward_layernorm.weight", "ffn_norm.weight"},
+                                                 {"post_feedforward_layernorm.weight", "post_ffw_norm.weight"}}};
 
-std::string gguf_name(const std::string& name) {
+std::string gguf_name(const ModelConfig& model, const std::string& name) {
   constexpr std::string_view kLayers = "model.layers.";
   if (name == "model.embed_tokens.weight") return "token_embd.weight";
   if (name == "model.norm.weight") return "output_norm.weight";
   if (name == "lm_head.weight") return "output.weight";
   if (starts_with(name, kLayers)) {
     const size_t dot = name.find('.', kLayers.size());
-    for (const NamePart& part : kLayerNames) {
-      if (name.substr(dot + 1) == part.theirs) {
-        return str("blk.", name.substr(kLayers.size(), dot - kLayers.size()), ".", part.gguf);
+    const std::span<const NamePart> norms =
+        model.has_post_norms() ? std::span<const NamePart>(kPostNames) : std::span<const NamePart>(kPreNames);
+    for (const std::span<const NamePart> parts : {std::span<const NamePart>(kLayerNames), norms}) {
+      for (const NamePart& part : parts) {
+        if (name.substr(dot + 1) == part.theirs) {
+          return str("blk.", name.substr(kLayers.size(), dot - kLayers.size()), ".", part.gguf);
+        }
       }
     }
   }
@@ -54,14 +63,21 @@ std::string gguf_name(const std::string& name) {
 
 std::string architecture_of(const ModelConfig& model) {
   const std::string type = hf_architecture(model).model_type;
-  return type == "mistral" || type == "ministral" ? "llama" : type;
+  if (type == "mistral" || type == "ministral") return "llama";
+  if (type == "gemma3_text") return "gemma3";
+  return type == "olmo3" ? "olmo2" : type;
 }
 
-// Only architectures "llama" and "smollm3" interleave the rows of q and k, in weights and biases.
+// They interleave the rows of q and k, in weights and biases, and alone read the tensor rope_freqs.
+bool is_llama_like(const ModelConfig& model) {
+  const std::string architecture = architecture_of(model);
+  return architecture == "llama" || architecture == "smollm3";
+}
+
 bool is_interleaved(const ModelConfig& model, const std::string& name) {
   const bool q_or_k =
       name.find(".self_attn.q_proj.") != std::string::npos || name.find(".self_attn.k_proj.") != std::string::npos;
-  return q_or_k && !architecture_of(model).starts_with("qwen");
+  return q_or_k && is_llama_like(model);
 }
 
 void refuse_scaling(const std::string& what) {
@@ -77,13 +93,14 @@ void add_rope(const ModelConfig& model, const std::string& prefix, GgufKeys& key
     case RopeType::kDynamic:  // no effect within context_length
       return;
     case RopeType::kLlama3:  // the tensor rope_freqs expresses it
-      if (architecture_of(model).starts_with("qwen")) refuse_scaling("llama3 of a Qwen model");
+      if (!is_llama_like(model)) refuse_scaling("llama3 of the architecture " + architecture_of(model));
       return;
     case RopeType::kLinear:
       keys.emplace_back(prefix + "rope.scaling.type", std::string("linear"));
       keys.emplace_back(prefix + "rope.scaling.factor", static_cast<float>(scaling.factor));
       return;
     case RopeType::kYarn:
+      if (architecture_of(model) == "gemma3") refuse_scaling("yarn of the architecture gemma3");
       // llama.cpp computes the rest itself, with the paper's defaults.
       if (scaling.fast_turns() != 32 || scaling.slow_turns() != 1 || scaling.attention_factor != 0 ||
           scaling.mscale != 0 || !scaling.truncate) {
@@ -115,8 +132,43 @@ struct GgufWeight {
   WeightType type;
 };
 
-// llama.cpp's code decides what differs between the layers of these architectures.
+void refuse_layers(const std::string& what) { fail(Kind::kConfig, what, "export to hf instead"); }
+
+// The n of a model whose every n-th layer is full and whose others slide.
+int64_t period_of_windows(const ModelConfig& model) {
+  int64_t period = 0;
+  while (period < model.num_hidden_layers && model.slides(period)) ++period;
+  ++period;
+  for (int64_t l = 0; l < model.num_hidden_layers; ++l) {
+    if (model.slides(l) != ((l + 1) % period != 0))
+      refuse_layers(
+          str("llama.cpp wants the same number of sliding layers before each full one; layer ", l, " differs"));
+  }
+  return period;
+}
+
+bool has_windows(const ModelConfig& model) {
+  return hf_architecture(model).full_every > 0;  // olmo2 and gemma3
+}
+
+// Sliding layers have plain rotary embeddings, with olmo2 of the same theta.
+void add_windows(const ModelConfig& model, const std::string& prefix, GgufKeys& keys) {
+  if (!has_windows(model)) return;
+  const double local = model.rope_local_base_freq > 0 ? model.rope_local_base_freq : model.rope_theta;
+  if (architecture_of(model) == "gemma3") {
+    if (model.sliding_window == 0) refuse_layers("llama.cpp's gemma3 has windows; model.sliding_window is 0");
+    keys.emplace_back(prefix + "rope.freq_base_swa", static_cast<float>(local));
+  } else if (local != model.rope_theta) {
+    refuse_layers(str("llama.cpp's olmo2 has one theta; model.rope_theta is ", model.rope_theta,
+                      ", model.rope_local_base_freq ", model.rope_local_base_freq));
+  }
+  keys.emplace_back(prefix + "attention.sliding_window", static_cast<uint32_t>(model.sliding_window));
+  keys.emplace_back(prefix + "attention.sliding_window_pattern", static_cast<uint32_t>(period_of_windows(model)));
+}
+
+// llama.cpp's code decides what differs between the layers of the other architectures.
 void check_layers(const ModelConfig& model) {
+  if (has_windows(model)) return;
   for (int64_t l = 0; l < model.num_hidden_layers; ++l) {
     if (model.slides(l) && model.sliding_window < model.max_position_embeddings) {
       fail(Kind::kConfig,
@@ -131,14 +183,31 @@ void check_layers(const ModelConfig& model) {
   }
 }
 
+void check_gemma3(const ModelConfig& model) {
+  const auto refuse = [](const std::string& what) {
+    fail(Kind::kConfig, "llama.cpp's gemma3 " + what, "export to hf instead");
+  };
+  if (!model.tie_word_embeddings) refuse("has a tied head; model.tie_word_embeddings is false");
+  // The model of 62 layers is the one whose scale is not that of its heads.
+  const int64_t theirs =
+      model.num_hidden_layers == 62 ? model.hidden_size / model.num_attention_heads : model.head_size();
+  const double ours = model.query_pre_attn_scalar > 0 ? model.query_pre_attn_scalar : double(model.head_size());
+  if (ours != double(theirs)) refuse(str("divides by the root of ", theirs, "; model.query_pre_attn_scalar is ", ours));
+}
+
 GgufKeys gguf_keys(const ExportSource& source, const ExportOptions& options) {
   const ModelConfig& model = source.config.model;
   const std::string architecture = architecture_of(model);
   check_layers(model);
-  if (architecture == "qwen2" && model.q_width() != model.hidden_size) {
+  if (architecture == "gemma3") check_gemma3(model);
+  if (architecture == "olmo2" && model.tie_word_embeddings) {
+    fail(Kind::kConfig, "llama.cpp's olmo2 needs a head of its own; model.tie_word_embeddings is true",
+         "export to hf instead");
+  }
+  if ((architecture == "qwen2" || architecture == "olmo2") && model.q_width() != model.hidden_size) {
     fail(Kind::kConfig,
-         str("llama.cpp's qwen2 has heads of hidden_size / num_attention_heads (", model.hidden_size, " / ",
-             model.num_attention_heads, "), this model's head_dim is ", model.head_size()),
+         str("llama.cpp's ", architecture, " has heads of hidden_size / num_attention_heads (", model.hidden_size,
+             " / ", model.num_attention_heads, "), this model's head_dim is ", model.head_size()),
          "export to hf instead");
   }
   const std::string prefix = architecture + ".";
@@ -161,6 +230,7 @@ GgufKeys gguf_keys(const ExportSource& source, const ExportOptions& options) {
   count("attention.value_length", model.head_size());
   keys.emplace_back(prefix + "attention.layer_norm_rms_epsilon", static_cast<float>(model.rms_norm_eps));
   add_rope(model, prefix, keys);
+  add_windows(model, prefix, keys);
   add_gguf_tokenizer(source, options.add_bos, keys);
   return keys;
 }
@@ -172,7 +242,7 @@ std::vector<GgufWeight> gguf_weights(const ModelConfig& model, WeightType type) 
   }
   for (const SafetensorsEntry& entry : hf_tensors(model, type)) {
     const WeightType stored = entry.shape.size() == 1 ? WeightType::kF32 : type;
-    weights.push_back({{gguf_name(entry.name), entry.shape, format_of(stored).gguf}, entry.name, stored});
+    weights.push_back({{gguf_name(model, entry.name), entry.shape, format_of(stored).gguf}, entry.name, stored});
   }
   return weights;
 }
@@ -202,7 +272,15 @@ ExportReport export_gguf(ExportSource& source, const ExportOptions& options, con
   const RowOrder interleaved = [&](int64_t row) { return half_split_row(row, model.head_size()); };
   for (const GgufWeight& weight : weights) {
     const int64_t rows = weight.tensor.shape[0];
-    if (weight.source.empty()) {
+    const bool is_norm = weight.source.find("norm") != std::string::npos;
+    if (is_norm && model.norm_zero_centered) {
+      stream.copy(weight.source, weight.tensor.count(), weight.type, [&](std::span<const std::byte> bytes) {
+        std::vector<float> norms(bytes.size() / sizeof(float));  // one-dimensional weights are f32
+        std::memcpy(norms.data(), bytes.data(), bytes.size());
+        for (float& norm : norms) norm += 1;
+        writer.write(std::as_bytes(std::span(norms)));
+      });
+    } else if (weight.source.empty()) {
       const std::vector<float> factors = rope_factors(model);
       writer.write(std::as_bytes(std::span(factors)));
     } else if (is_interleaved(model, weight.source)) {

@@ -55,14 +55,32 @@ void refuse_other_models(ConfigReader& config) {
   const auto refuse_unless = [](const JsonValue& value, bool holds, const std::string& what) {
     if (!holds) value.refuse(what);
   };
-  const JsonValue activation = config["hidden_act"], attention_bias = config["attention_bias"];
+  const JsonValue attention_bias = config["attention_bias"];
   const JsonValue mlp_bias = config["mlp_bias"], pretraining_tp = config["pretraining_tp"];
-  refuse_unless(activation, activation.text_or("silu") == "silu", "only \"silu\" is supported");
   refuse_unless(attention_bias, !attention_bias.truth_or(false),
                 "biases of the attention's output projection are not supported");
   refuse_unless(mlp_bias, !mlp_bias.truth_or(false), "biases of the feed-forward are not supported");
   refuse_unless(pretraining_tp, pretraining_tp.whole_or(1) <= 1,
                 "only 1 is supported: other values change the order of sums");
+}
+
+// The keys that only Gemma's classes have.
+void read_gemma(ConfigReader& config, const HfArchitecture& architecture, ModelConfig& model) {
+  const std::string& act = enum_name(architecture.hidden_act);
+  const JsonValue old = config["hidden_act"], current = config["hidden_activation"];
+  const JsonValue& activation = architecture.hidden_act != HiddenAct::kSilu && current.present() ? current : old;
+  const bool ignored =
+      architecture.hidden_act != HiddenAct::kSilu && !current.present();  // transformers' default is act
+  if (!ignored && activation.text_or(act) != act)
+    activation.refuse(str("that of ", architecture.name, " is \"", act, "\""));
+  if (architecture.query_pre_attn_scalar == 0) return;
+  const double scalar = config["query_pre_attn_scalar"].number_or(architecture.query_pre_attn_scalar);
+  if (scalar != double(model.head_size())) model.query_pre_attn_scalar = scalar;
+  for (const char* cap : {"final_logit_softcapping", "attn_logit_softcapping"}) {
+    if (config[cap].present()) config[cap].refuse("caps of logits are not supported");
+  }
+  const JsonValue both_ways = config["use_bidirectional_attention"];
+  if (both_ways.truth_or(false)) both_ways.refuse("attention to later tokens is not supported");
 }
 
 RopeType read_rope_type(const JsonValue& rope) {
@@ -109,22 +127,50 @@ void check_whole_heads(const JsonValue& factor) {
   if (factor.number_or(1.0) != 1.0) factor.refuse("rotary embeddings turn whole heads in Tokamak");
 }
 
+// rope_theta and rope_scaling of an object with both.
+void read_rope(const JsonValue& rope, ModelConfig& model) {
+  model.rope_theta = rope["rope_theta"].number_or(model.rope_theta);
+  check_whole_heads(rope["partial_rotary_factor"]);
+  model.rope_scaling.rope_type = read_rope_type(rope);
+  if (model.rope_scaling.rope_type != RopeType::kDefault)
+    read_scaling(rope, model.max_position_embeddings, model.rope_scaling);
+}
+
+// Files of transformers 5 have an object for each type of layer in rope_parameters. In older files rope_theta and
+// rope_scaling are those of full layers; sliding layers have rope_local_base_freq.
+void read_rope_by_type(ConfigReader& config, const HfArchitecture& architecture, ModelConfig& model) {
+  const JsonValue types = config["rope_parameters"], legacy = config["rope_scaling"];
+  double sliding = config["rope_local_base_freq"].number_or(architecture.rope_local_theta);
+  if (types.present()) {
+    const JsonValue full = types["full_attention"], local = types["sliding_attention"];
+    if (types["rope_type"].present() || types["rope_theta"].present())
+      types.refuse(str(architecture.name, " reads it for each type of layer: full_attention and sliding_attention"));
+    if (full.present()) read_rope(full, model);
+    if (local.present()) {
+      sliding = local["rope_theta"].number_or(sliding);
+      if (read_rope_type(local) != RopeType::kDefault) local["rope_type"].refuse("sliding layers have no scaling");
+    }
+  } else if (legacy.present()) {
+    read_rope(legacy, model);
+  }
+  const bool same = sliding == model.rope_theta && model.rope_scaling.rope_type == RopeType::kDefault;
+  if (model.sliding_window > 0 && !same) model.rope_local_base_freq = sliding;
+}
+
 void read_rope(ConfigReader& config, const HfArchitecture& architecture, ModelConfig& model) {
   model.rope_theta = config["rope_theta"].number_or(architecture.rope_theta);
   check_whole_heads(config["partial_rotary_factor"]);
+  const JsonValue beside = config["original_max_position_embeddings"];  // written for llama.cpp
+  const int64_t original = beside.whole_or(0);
+  if (architecture.rope_by_type) return read_rope_by_type(config, architecture, model);
   // Old files have rope_scaling, those of transformers 5 rope_parameters.
   const JsonValue legacy = config["rope_scaling"], current = config["rope_parameters"];
   const JsonValue& rope = legacy.present() ? legacy : current;
-  const JsonValue beside = config["original_max_position_embeddings"];  // written for llama.cpp
-  const int64_t original = beside.whole_or(0);
   if (!rope.present()) return;
-  model.rope_theta = rope["rope_theta"].number_or(model.rope_theta);
-  check_whole_heads(rope["partial_rotary_factor"]);
+  read_rope(rope, model);
   RopeScaling& scaling = model.rope_scaling;
-  scaling.rope_type = read_rope_type(rope);
-  if (scaling.rope_type == RopeType::kDefault) return;
-  read_scaling(rope, model.max_position_embeddings, scaling);
-  if (original == 0 || scaling.original_max_position_embeddings == original) return;
+  if (scaling.rope_type == RopeType::kDefault || original == 0 || scaling.original_max_position_embeddings == original)
+    return;
   if (scaling.original_max_position_embeddings != 0) {
     beside.refuse(str("that of ", legacy.present() ? "rope_scaling" : "rope_parameters", " is ",
                       scaling.original_max_position_embeddings));
@@ -147,6 +193,16 @@ Json render_scaling(const ModelConfig& model) {
   }
   if (!scaling.truncate) json["truncate"] = false;
   return json;
+}
+
+Json render_rope_by_type(const ModelConfig& model) {
+  const bool local = model.rope_local_base_freq > 0;
+  Json full = render_scaling(model);
+  if (full.is_null()) full = {{"rope_type", "default"}};
+  full["rope_theta"] = model.rope_theta;
+  return {{"full_attention", full},
+          {"sliding_attention",
+           {{"rope_type", "default"}, {"rope_theta", local ? model.rope_local_base_freq : model.rope_theta}}}};
 }
 
 Json id_or_null(const std::optional<int64_t>& id) { return id ? Json(*id) : Json(nullptr); }
@@ -184,14 +240,19 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   model.rms_norm_eps = config["rms_norm_eps"].number();
   model.qkv_bias = architecture.qkv_bias;
   model.qk_norm = architecture.qk_norm;
+  model.norm_placement = architecture.norm_placement;
+  model.norm_zero_centered = architecture.norm_zero_centered;
+  model.hidden_act = architecture.hidden_act;
+  model.scale_embeddings = architecture.scale_embeddings;
   model.tie_word_embeddings = config["tie_word_embeddings"].truth_or(architecture.tie_word_embeddings);
   model.initializer_range = config["initializer_range"].number_or(0.02);
-  read_rope(config, architecture, model);
   const auto expect_valid = [&] {
     for (const FieldError& error : model.problems()) fail(Kind::kCheckpoint, str(path, ": ", error.what), error.hint);
   };
   expect_valid();  // the number of layers bounds the lists
+  read_gemma(config, architecture, model);
   read_layers(config, architecture, model);
+  read_rope(config, architecture, model);
   expect_valid();
   hf.ids = read_special_ids(json);
   hf.unused = config.unused(kWithoutEffect);
@@ -200,6 +261,10 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
 
 std::string render_hf_config(const ModelConfig& model, WeightType type, const SpecialIds& ids) {
   const HfArchitecture& architecture = hf_architecture(model);
+  if (architecture.scale_embeddings && model.hidden_size % model.num_attention_heads != 0) {
+    fail(Kind::kConfig, str("transformers' ", architecture.name, " wants model.num_attention_heads (",
+                            model.num_attention_heads, ") to divide model.hidden_size (", model.hidden_size, ")"));
+  }
   nlohmann::ordered_json json;
   json["architectures"] = {architecture.name};
   json["model_type"] = architecture.model_type;
@@ -211,11 +276,20 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
   json["num_attention_heads"] = model.num_attention_heads;
   json["num_key_value_heads"] = model.kv_heads();
   json["head_dim"] = model.head_size();
-  json["hidden_act"] = "silu";
+  json[architecture.hidden_act == HiddenAct::kSilu ? "hidden_act" : "hidden_activation"] =
+      enum_name(architecture.hidden_act);
+  if (architecture.query_pre_attn_scalar > 0) {
+    const double scalar = model.query_pre_attn_scalar;
+    json["query_pre_attn_scalar"] = scalar > 0 ? static_cast<int64_t>(scalar) : model.head_size();
+  }
   json["max_position_embeddings"] = model.max_position_embeddings;
   json["rms_norm_eps"] = model.rms_norm_eps;
-  json["rope_theta"] = model.rope_theta;
-  json["rope_scaling"] = render_scaling(model);
+  if (architecture.rope_by_type) {
+    json["rope_parameters"] = render_rope_by_type(model);
+  } else {
+    json["rope_theta"] = model.rope_theta;
+    json["rope_scaling"] = render_scaling(model);
+  }
   // llama.cpp's converter reads this key outside rope_scaling, and assumes 8192 if it is missing.
   const int64_t original = model.rope_scaling.original_max_position_embeddings;
   if (original != 0) json["original_max_position_embeddings"] = original;

@@ -61,11 +61,17 @@ void read_windows(ConfigReader& config, const HfArchitecture& architecture, Mode
       model.sliding_window = read_window(window);
       expect_all(model.sliding_window > 0 ? LayerType::kSliding : LayerType::kFull);
       return;
-    case HfWindows::kLayerTypes:
+    case HfWindows::kLayerTypes: {
+      const JsonValue pattern = config["sliding_window_pattern"];  // of old Gemma files
+      const int64_t every = pattern.whole_or(architecture.full_every);
       model.sliding_window = read_window(window);
       if (model.sliding_window == 0) return expect_all(LayerType::kFull);
-      model.layer_types = shortest_period(types);
+      std::vector<LayerType> absent;
+      for (int64_t l = 0; l < model.num_hidden_layers && every > 0; ++l)
+        absent.push_back((l + 1) % every != 0 ? LayerType::kSliding : LayerType::kFull);
+      model.layer_types = shortest_period(types.empty() ? absent : types);
       break;
+    }
     case HfWindows::kLastLayers: {
       const int64_t first = config["max_window_layers"].whole_or(28);
       if (config["use_sliding_window"].truth_or(false)) model.sliding_window = read_window(window);

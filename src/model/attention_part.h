@@ -1,6 +1,6 @@
-// Attention: out = x + attention(rope(norm(x) Wqkv^T)) Wo^T. With qkv_bias, a bias is
-// added to norm(x) Wqkv^T. With qk_norm, each query and key head is normalised before RoPE. Kinds of layers differ in
-// the window and in whether there is a RoPE.
+// Attention: out = x + attention(rope(norm(x) Wqkv^T)) Wo^T. With qkv_bias, a bias is added to norm(x) Wqkv^T. With
+// qk_norm, queries and keys are normalised before RoPE. norm_placement says whether x, the branch that joins x, or both
+// are normalised. Kinds of layers differ in the window and in whether there is a RoPE.
 #pragma once
 
 #include "model/linear.h"
@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-enum class Positions { kRotary, kNone };
+enum class Positions { kRotary, kLocalRotary, kNone };  // kLocalRotary: by rope_local_base_freq
 struct LayerAttention {
   LayerType type = LayerType::kFull;
   Positions positions = Positions::kRotary;
@@ -31,31 +31,37 @@ class AttentionPart final : public Part {
   void backward(const PartPass& pass) const override;
 
  private:
-  enum Weight { kQkvWeight, kOWeight, kInputNorm, kQkvBias, kQNorm, kKNorm };
+  enum Weight { kQkvWeight, kOWeight, kInputNorm, kQkvBias, kQNorm, kKNorm, kOutputNorm };
   enum Activation {
     kRstd,     // (N)
     kQkv,      // (N, (Hq + 2 Hkv) D)  rotated; the raw projection if kRotated exists
     kLse,      // (Hq, N)
     kAttn,     // (N, Hq D)
     kMid,      // (N, C)               the part's output
-    kNorm,     // (N, C)               input of the QKV GEMM
+    kNorm,     // (N, C)               input of the QKV GEMM if there is a norm before it
     kDQkv,     // (N, (Hq + 2 Hkv) D)
     kDAttn,    // (N, Hq D)
     kRotated,  // (N, (Hq + 2 Hkv) D)  with qk_norm: qkv normalised and rotated; inference overwrites kQkv instead
-    kQkRstd,   // (N (Hq + Hkv))       only with qk_norm: (N, Hq) of the query heads, then (N, Hkv) of the key heads
+    kQkRstd,   // QkNorm::rstd         only with qk_norm
+    kO,        // (N, C)               with a norm after attention: its input
+    kORstd,    // (N)                  likewise
+    kDBranch,  // (N, C)               with another norm_placement than pre: as BranchBegin and BranchEnd use it
   };
-  enum Kept { kKeepQkv, kKeepAttention, kKeepMid, kKeepNorm };
+  enum Kept { kKeepQkv, kKeepAttention, kKeepMid, kKeepNorm, kKeepO };
 
+  HeadNorm head_norm() const { return config_.qk_norm == QkNormKind::kAll ? HeadNorm::kTogether : HeadNorm::kEach; }
+  Tensor rope_table(const PartPass& pass) const;
   Tensor rotated(const PartPass& pass) const;  // the qkv that attention reads
   void rotate(const PartPass& pass) const;
   void attend(const PartPass& pass) const;
 
   ModelConfig config_;
   HeadLayout heads_;
+  float scale_;     // of the logits
   int64_t window_;  // 0: none
   Positions positions_;
-  NormedLinear qkv_;
-  Linear o_;
+  BranchBegin qkv_;
+  BranchEnd o_;
 };
 
 }  // namespace tokamak

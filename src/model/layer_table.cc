@@ -24,6 +24,7 @@ constexpr LayerKind decoder_layer(const char* name) {
 
 constexpr LayerKind kSliding = decoder_layer<LayerType::kSliding, Positions::kRotary>("sliding"),
                     kFullNoRope = decoder_layer<LayerType::kFull, Positions::kNone>("full, no rope"),
+                    kSlidingLocal = decoder_layer<LayerType::kSliding, Positions::kLocalRotary>("sliding, local rope"),
                     kSlidingNoRope = decoder_layer<LayerType::kSliding, Positions::kNone>("sliding, no rope");
 
 }  // namespace
@@ -35,10 +36,12 @@ std::vector<const LayerKind*> layer_kinds(const ModelConfig& config) {
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
     if (!config.pattern.empty()) {
       kinds.push_back(config.pattern[static_cast<size_t>(l) % config.pattern.size()]);
-    } else if (config.rotates(l)) {
-      kinds.push_back(config.slides(l) ? &kSliding : &kDecoderLayer);
-    } else {
+    } else if (!config.rotates(l)) {
       kinds.push_back(config.slides(l) ? &kSlidingNoRope : &kFullNoRope);
+    } else if (config.slides(l)) {
+      kinds.push_back(config.rope_local_base_freq > 0 ? &kSlidingLocal : &kSliding);
+    } else {
+      kinds.push_back(&kDecoderLayer);
     }
   }
   return kinds;
@@ -69,8 +72,8 @@ void LayerTable::list_kept() {
       kind.kept.resize(kind.parts.size());
       for (size_t p = 0; p < kind.parts.size(); ++p) {
         const std::vector<KeptRow> rows = kind.parts[p]->kept();
-        kind.kept[p].resize(rows.size());
         for (const KeptRow& row : rows) {
+          kind.kept[p].resize(std::max(kind.kept[p].size(), static_cast<size_t>(row.id) + 1));
           if (row.spares != spares) continue;
           kind.kept[p].at(row.id) = kept_.size();
           const std::string name = kinds_.size() == 1 ? row.name : str(kind.name, ".", row.name);

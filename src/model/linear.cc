@@ -12,8 +12,8 @@ void Linear::forward(const PartPass& pass, Tensor x, Tensor y, const Added& adde
                                      .label = labels_.forward});
 }
 
-void Linear::dx(const PartPass& pass, Tensor dy, Tensor dx) const {
-  pass.in.ops.gemm(pass.in.compute, {.a = dy, .b = pass.w(id_), .c = dx, .label = labels_.dx});
+void Linear::dx(const PartPass& pass, Tensor dy, Tensor dx, Tensor residual) const {
+  pass.in.ops.gemm(pass.in.compute, {.a = dy, .b = pass.w(id_), .c = dx, .residual = residual, .label = labels_.dx});
 }
 
 void Linear::dw(const PartPass& pass, Tensor dy, Tensor x) const {
@@ -44,28 +44,63 @@ double Linear::flops() const {
   return 2.0 * double(rows * columns_);
 }
 
-void NormedLinear::forward(const PartPass& pass, Tensor y, Tensor bias) const {
-  const Tensor output = pass.a(norm.output);
+void BranchBegin::forward(const PartPass& pass, Tensor y, Tensor bias) const {
+  if (!norm) return linear.forward(pass, pass.x, y, {.bias = bias});
+  const Tensor output = pass.a(norm->output);
   pass.in.ops.rmsnorm(pass.in.compute, {.x = pass.x,
-                                        .weight = pass.w(norm.weight),
+                                        .weight = pass.w(norm->weight),
                                         .y = output,
-                                        .rstd = pass.a(norm.rstd),
-                                        .eps = static_cast<float>(norm.eps)});
+                                        .rstd = pass.a(norm->rstd),
+                                        .eps = norm->eps,
+                                        .offset = norm->offset});
   linear.forward(pass, output, y, {.bias = bias});
 }
 
-void NormedLinear::backward(const PartPass& pass, Tensor dy) const {
-  const Tensor output = pass.a(norm.output);
-  linear.backward_in_place(pass, dy, output, norm.kept, [&](Tensor recomputed) {
+void BranchBegin::backward(const PartPass& pass, Tensor dy) const {
+  if (!norm) {
+    linear.dw(pass, dy, pass.x);
+    const Tensor sum = pass.a(dbranch);  // a GEMM does not add to its own output
+    linear.dx(pass, dy, sum, pass.in.dx);
+    pass.in.ops.cast(pass.in.compute, {.src = sum.flat(0, sum.count()), .dst = pass.in.dx.flat(0, sum.count())});
+    return;
+  }
+  const Tensor output = pass.a(norm->output);
+  linear.backward_in_place(pass, dy, output, norm->kept, [&](Tensor recomputed) {
     pass.in.ops.rmsnorm_backward(pass.in.compute, {.dy = output,
                                                    .x = pass.x,
-                                                   .weight = pass.w(norm.weight),
-                                                   .rstd = pass.a(norm.rstd),
+                                                   .weight = pass.w(norm->weight),
+                                                   .rstd = pass.a(norm->rstd),
                                                    .dresidual = pass.in.dx,
                                                    .dx = pass.in.dx,
-                                                   .dweight = pass.dw(norm.weight),
-                                                   .y = recomputed});
+                                                   .dweight = pass.dw(norm->weight),
+                                                   .y = recomputed,
+                                                   .offset = norm->offset});
   });
+}
+
+void BranchEnd::forward(const PartPass& pass, Tensor a) const {
+  if (!norm) return linear.forward(pass, a, pass.out, {.residual = pass.x});
+  const Tensor branch = pass.a(norm->branch);
+  if (pass.computes(norm->kept)) linear.forward(pass, a, branch);
+  pass.in.ops.rmsnorm(pass.in.compute, {.x = branch,
+                                        .weight = pass.w(norm->weight),
+                                        .y = pass.out,
+                                        .rstd = pass.a(norm->rstd),
+                                        .eps = norm->eps,
+                                        .onto = pass.x,
+                                        .offset = norm->offset});
+}
+
+Tensor BranchEnd::gradient(const PartPass& pass) const {
+  if (!norm) return pass.in.dx;
+  pass.in.ops.rmsnorm_backward(pass.in.compute, {.dy = pass.in.dx,
+                                                 .x = pass.a(norm->branch),
+                                                 .weight = pass.w(norm->weight),
+                                                 .rstd = pass.a(norm->rstd),
+                                                 .dx = pass.a(dbranch),
+                                                 .dweight = pass.dw(norm->weight),
+                                                 .offset = norm->offset});
+  return pass.a(dbranch);
 }
 
 }  // namespace tokamak

@@ -1,6 +1,7 @@
 // A weight matrix (out, in), as Hugging Face stores it: its row of the weight table, its FLOPs and its three GEMMs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,8 +33,8 @@ class Linear {
   };
   // y = x w^T + added
   void forward(const PartPass& pass, Tensor x, Tensor y, const Added& added = {}) const;
-  // dx = dy w
-  void dx(const PartPass& pass, Tensor dy, Tensor dx) const;
+  // dx = dy w [+ residual]
+  void dx(const PartPass& pass, Tensor dy, Tensor dx, Tensor residual = {}) const;
   // dw (+)= dy^T x
   void dw(const PartPass& pass, Tensor dy, Tensor x) const;
 
@@ -63,20 +64,39 @@ class Linear {
   int64_t columns_;
 };
 
-// A norm of the residual stream and the matrix that reads it: y = norm(x) w^T.
-struct NormedLinear {
+// The first matrix of a part: y = norm(x) w^T, x being the residual stream; without a norm, x w^T.
+struct BranchBegin {
   // The part's row ids.
   struct Norm {
     int weight;        // WeightRow
     int rstd, output;  // ActivationRow: (N) f32; (N, C), in backward its gradient
     int kept;          // KeptRow of the output
-    double eps;
+    float eps, offset;
   };
   Linear linear;
-  Norm norm;
+  std::optional<Norm> norm;
+  int dbranch = -1;  // ActivationRow (N, C), used without a norm
 
   void forward(const PartPass& pass, Tensor y, Tensor bias = {}) const;
   void backward(const PartPass& pass, Tensor dy) const;  // adds to pass.in.dx
+};
+
+// The last matrix of a part, whose result joins the residual stream: out = x + norm(a w^T); without a norm, x + a w^T.
+struct BranchEnd {
+  struct Norm {
+    int weight;        // WeightRow
+    int branch, rstd;  // ActivationRow: a w^T (N, C); (N) f32
+    int kept;          // KeptRow of both
+    float eps, offset;
+  };
+  Linear linear;
+  std::optional<Norm> norm;
+  int dbranch = -1;  // ActivationRow (N, C), used with a norm
+
+  // In a recomputation, with a norm: the branch if it is not kept, and `out`.
+  void forward(const PartPass& pass, Tensor a) const;
+  // The gradient of a w^T, of pass.in.dx, the gradient of `out`.                                     (N, C)
+  Tensor gradient(const PartPass& pass) const;
 };
 
 }  // namespace tokamak

@@ -1,4 +1,5 @@
-// The feed-forward: out = x + swiglu(norm(x) Wgu^T) Wd^T.
+// The feed-forward: out = x + glu(norm(x) Wgu^T) Wd^T, SwiGLU or, by hidden_act, GeGLU. norm_placement says whether x,
+// the branch that joins x, or both are normalised.
 #pragma once
 
 #include "model/linear.h"
@@ -21,18 +22,23 @@ class MlpPart final : public Part {
 
  private:
   enum Piece { kGateUpPiece, kDownPiece };
-  enum Weight { kGateUpWeight, kDownWeight, kInputNorm };
+  enum Weight { kGateUpWeight, kDownWeight, kInputNorm, kOutputNorm };
   enum Activation {
-    kRstd,    // (N)
-    kGateUp,  // (N, 2 I)  backward writes its gradient here, too
-    kNorm,    // (N, C)    input of the gate and up GEMM
-    kSwiGlu,  // (N, I)    backward writes its gradient here, too
+    kRstd,      // (N)
+    kGateUp,    // (N, 2 I)  backward writes its gradient here, too
+    kNorm,      // (N, C)    input of the gate and up GEMM if there is a norm before it
+    kSwiGlu,    // (N, I)    backward writes its gradient here, too
+    kDown,      // (N, C)  with a norm after the feed-forward: its input
+    kDownRstd,  // (N)     likewise
+    kDBranch,   // (N, C)  with another norm_placement than pre: as BranchBegin and BranchEnd use it
   };
-  enum Kept { kKeepGateUp, kKeepNorm, kKeepSwiGlu };
+  enum Kept { kKeepGateUp, kKeepNorm, kKeepSwiGlu, kKeepDown };
+
+  Gate gate() const { return config_.hidden_act == HiddenAct::kSilu ? Gate::kSilu : Gate::kGelu; }
 
   ModelConfig config_;
-  NormedLinear gate_up_;
-  Linear down_;
+  BranchBegin gate_up_;
+  BranchEnd down_;
 };
 
 }  // namespace tokamak

@@ -28,6 +28,29 @@ inline const std::vector<std::string>& enum_names(LayerType) {
   return names;
 }
 
+// Norms of a part: before its matrices, after them (before its result joins the residual stream), or both.
+enum class NormPlacement { kPre, kPost, kBoth };
+inline const std::vector<std::string>& enum_names(NormPlacement) {
+  static const std::vector<std::string> names = {"pre", "post", "both"};
+  return names;
+}
+
+// Norm of queries and keys before RoPE: none, of each head, or of all heads of a token together.
+enum class QkNormKind { kNone, kHead, kAll };
+inline const std::vector<std::string>& enum_names(QkNormKind) {
+  static const std::vector<std::string> names = {"none", "head", "all"};
+  return names;
+}
+// The key was a bool once.
+inline QkNormKind enum_of_bool(bool value, QkNormKind) { return value ? QkNormKind::kHead : QkNormKind::kNone; }
+
+// The feed-forward's activation, by Hugging Face's names: SwiGLU or GeGLU.
+enum class HiddenAct { kSilu, kGeluTanh };
+inline const std::vector<std::string>& enum_names(HiddenAct) {
+  static const std::vector<std::string> names = {"silu", "gelu_pytorch_tanh"};
+  return names;
+}
+
 struct ModelConfig {
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -42,9 +65,15 @@ struct ModelConfig {
   int64_t sliding_window = 0;           // 0: none
   std::vector<LayerType> layer_types;   // repeated over the layers; empty: all sliding if there is a window, else full
   std::vector<int64_t> no_rope_layers;  // 1: with RoPE, 0: without; repeated over the layers; empty: all with
+  double rope_local_base_freq = 0;      // rope_theta of sliding layers, unscaled; 0: as in full layers
   double rms_norm_eps = 1e-5;
+  NormPlacement norm_placement = NormPlacement::kPre;
+  bool norm_zero_centered = false;
+  HiddenAct hidden_act = HiddenAct::kSilu;
   bool qkv_bias = false;
-  bool qk_norm = false;
+  QkNormKind qk_norm = QkNormKind::kNone;
+  double query_pre_attn_scalar = 0;  // attention divides by its root; 0: head_size()
+  bool scale_embeddings = false;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   MupOptions mup;
@@ -78,11 +107,23 @@ struct ModelConfig {
       "full_attention or sliding_attention, repeated over the layers; []: all slide if there is a sliding_window");
     v("no_rope_layers", no_rope_layers,
       "1: rotary embeddings, 0: none (SmolLM3); repeated over the layers; []: all have them");
+    v("rope_local_base_freq", rope_local_base_freq,
+      "rope_theta of sliding layers, without rope_scaling (Gemma 3, 2503.19786; OLMo 3); 0: that of full layers, with it");
     v("rms_norm_eps", rms_norm_eps, "added to the mean square in RMSNorm; keeps rows near zero finite");
+    v("norm_placement", norm_placement,
+      "pre: norms before attention and the feed-forward (Llama); post: after them (OLMo 2, 2501.00656); both: Gemma 2");
+    v("norm_zero_centered", norm_zero_centered,
+      "norms multiply by 1 + weight, and weights begin at 0 (Gemma, 2403.08295)");
+    v("hidden_act", hidden_act,
+      "activation of the feed-forward's gate: silu (SwiGLU) or gelu_pytorch_tanh (GeGLU, 2002.05202)");
     v("qkv_bias", qkv_bias,
       "add a bias to the query, key and value projections, as in Qwen2; the output projection has none");
     v("qk_norm", qk_norm,
-      "normalise each query and key head before RoPE, as in Qwen3; steadier training at large learning rates");
+      "norm of queries and keys before RoPE; head: each head, as in Qwen3; all: a token's heads together, as in OLMo "
+      "2; steadier training at large learning rates");
+    v("query_pre_attn_scalar", query_pre_attn_scalar,
+      "attention logits are divided by its square root (Gemma 2, 2408.00118); 0: by that of head_dim");
+    v("scale_embeddings", scale_embeddings, "multiply embeddings by the square root of hidden_size (Gemma)");
     v("tie_word_embeddings", tie_word_embeddings,
       "the head reuses the embedding matrix: V C parameters less, which suits small models");
     v("initializer_range", initializer_range,
@@ -98,6 +139,11 @@ struct ModelConfig {
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }       // (Hq + 2 Hkv) D
   bool slides(int64_t l) const;                                          // whether attention of layer l has a window
   bool rotates(int64_t l) const;                                         // whether layer l has rotary embeddings
+  ModelConfig with_local_rope() const;  // its rope_theta and rope_scaling are those of sliding layers
+  bool has_pre_norms() const { return norm_placement != NormPlacement::kPost; }
+  bool has_post_norms() const { return norm_placement != NormPlacement::kPre; }
+  float norm_offset() const { return norm_zero_centered ? 1.0f : 0.0f; }  // of the weights of norms
+  bool has_qk_norm() const { return qk_norm != QkNormKind::kNone; }
 
   // Every field that is out of range or contradicts another, with keys and values; empty if all are valid.
   std::vector<FieldError> problems() const;

@@ -56,7 +56,7 @@ void scale(const ModelConfig& model, const ModelConfig& base, Param& param) {
     }
     if (is(".o_proj.") || is(".down_proj.")) absorb(std::pow(n, -alpha), param);
     // Attention divides by sqrt(D), and muP by D.
-    if (is(model.qk_norm ? ".q_norm." : ".q_proj."))
+    if (is(model.has_qk_norm() ? ".q_norm." : ".q_proj."))
       absorb(std::sqrt(ratio(base.head_size(), model.head_size())), param);
   } else if (is(model.tie_word_embeddings ? "model.norm." : "lm_head.")) {
     absorb(1 / m, param);
@@ -84,6 +84,11 @@ std::vector<FieldError> MupOptions::problems(const ModelConfig& model) const {
   check("base_num_attention_heads", base_num_attention_heads, model.num_attention_heads, true);
   check("base_head_dim", base_head_dim, model.head_size(), false);
   check("base_num_hidden_layers", base_num_hidden_layers, model.num_hidden_layers, false);
+  if (is_on()) {
+    checks.require(model.norm_placement == NormPlacement::kPre, "model.norm_placement", enum_name(model.norm_placement),
+                   "is not supported with model.mup, which is for norms before the matrices");
+    checks.require(!model.norm_zero_centered, "model.norm_zero_centered", "true", "is not supported with model.mup");
+  }
   checks.require(depth_alpha >= 0.5 && depth_alpha <= 1, "model.mup.depth_alpha", depth_alpha, "must be from 0.5 to 1");
   if (const ModelConfig base = base_of(model); valid && is_on() && base.head_dim == 0) {
     checks.require(base.hidden_size % base.num_attention_heads == 0, "model.mup.base_num_attention_heads",

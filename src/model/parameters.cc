@@ -61,7 +61,7 @@ ParamTable make_param_table(const ModelConfig& config, UnitSize unit) {
   if (!config.tie_word_embeddings) {
     table.units.push_back({UnitKind::kHead, "head", rows_of_vocabulary("head", "lm_head.weight")});
   }
-  norms.matrices.push_back(norm_weight("model.norm.weight", config.hidden_size));
+  norms.matrices.push_back(norm_weight("model.norm.weight", config.hidden_size, config.norm_offset()));
   table.units.push_back(std::move(norms));
   apply_mup(config, table);
   return table;

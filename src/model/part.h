@@ -67,7 +67,8 @@ struct AttentionFlops {
 // A tensor that a layer may keep for backward instead of computing it again. Backward needs each of these tensors, kept
 // or recomputed. So one spares the same FLOPs, whichever others are kept.
 struct KeptRow {
-  enum class Spares { kForward, kStore };  // an operation of the forward pass; a store by an operation of backward
+  // kForward: a GEMM or attention of the forward pass; kStore: a norm, or a store by an operation of backward
+  enum class Spares { kForward, kStore };
   int id;
   const char* name;
   Spares spares;
@@ -102,9 +103,9 @@ class Part {
   virtual void backward(const PartPass& pass) const = 0;
 };
 
-// A norm's weight (width): ones, without weight decay.
-inline Matrix norm_weight(const std::string& name, int64_t width) {
-  return {name, {{name, Shape{width}, 1.0, 0.0, Decay::kNo}}};
+// A norm's weight (width), without weight decay. It begins where the norm multiplies by 1: at 1 - offset.
+inline Matrix norm_weight(const std::string& name, int64_t width, float offset) {
+  return {name, {{name, Shape{width}, 1.0 - double{offset}, 0.0, Decay::kNo}}};
 }
 
 }  // namespace tokamak

@@ -21,6 +21,7 @@ struct PassInputs {
   Ops& ops;
   const DeviceBatch& batch;
   Tensor rope;             // (max_length, D) f32
+  Tensor rope_local;       // likewise, of sliding layers; empty: `rope` is theirs, too
   Tensor document_tables;  // DocumentTables of the micro-batch; empty if attention reads none
   int64_t max_length;
   Tensor dx;                                // (N, C): gradient of the residual stream; empty without backward

@@ -3,9 +3,11 @@
 #include "model/transformer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "model/activation_names.h"
 #include "model/rope_table.h"
@@ -67,6 +69,9 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
   forward_order_ = forward_order(index_, layers_, parameters.table());
   backward_order_ = backward_order(index_, layers_, activations_);
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
+  if (config.rope_local_base_freq > 0) {
+    rope_local_slot_ = plan.add("rope table, local", DType::kF32, Shape{options.max_length, heads_.head_dim});
+  }
   Workload workload{.tokens = options.max_tokens,
                     .hidden = config.hidden_size,
                     .vocab = config.vocab_size,
@@ -93,9 +98,16 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
   rope_ = arena[rope_slot_];
   if (tables_slot_) tables_ = arena[*tables_slot_];
   ops_.bind_workspace(arena[workspace_slot_]);
-  const std::vector<float> table = make_rope_table(config_, options_.max_length, options_.max_length);
-  device_.copy_to_device(compute, table.data(), rope_);
-  compute.synchronize();
+  const auto fill = [&](const ModelConfig& config, Tensor rope) {
+    const std::vector<float> table = make_rope_table(config, options_.max_length, options_.max_length);
+    device_.copy_to_device(compute, table.data(), rope);
+    compute.synchronize();
+  };
+  fill(config_, rope_);
+  if (rope_local_slot_) {
+    rope_local_ = arena[*rope_local_slot_];
+    fill(config_.with_local_rope(), rope_local_);
+  }
 }
 
 void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums) {
@@ -135,9 +147,16 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   parameters_.release(index_.norms());
 }
 
+// sqrt(C), rounded to the compute dtype as Gemma's was in training (transformers' Gemma3TextScaledWordEmbedding).
+float Transformer::embedding_scale() const {
+  if (!config_.scale_embeddings) return 1;
+  const auto scale = static_cast<float>(std::sqrt(double(config_.hidden_size)));
+  return options_.compute == DType::kBF16 ? to_float(from_float<bf16>(scale)) : scale;
+}
+
 PassInputs Transformer::pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a,
                                     ActivationStatistics* watcher) const {
-  return {compute, ops_, in, rope_, tables_of(in), options_.max_length, a.dx, watcher};
+  return {compute, ops_, in, rope_, rope_local_, tables_of(in), options_.max_length, a.dx, watcher};
 }
 
 PartPass Transformer::part_pass(const PassInputs& in, PartPass::Mode mode, const Activations& a, int64_t l, size_t part,
@@ -230,7 +249,7 @@ const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in, 
   const Norms norms = parameters_.acquire(index_.norms(), compute);
   UnitPass units(parameters_, compute, forward_order_);
   const Tensor embedding = units.use(index_.embedding())[0];
-  ops_.embedding(compute, {.ids = in.tokens, .table = embedding, .out = a.layers[0].x});
+  ops_.embedding(compute, {.ids = in.tokens, .table = embedding, .out = a.layers[0].x, .scale = embedding_scale()});
   if (watcher != nullptr) watcher->see(compute, activation::kEmbedding, a.layers[0].x);
   if (const Tensor tables = tables_of(in)) {
     ops_.document_tables(compute, {.cu_seqlens = in.cu_seqlens, .tables = tables, .heads = heads_});
@@ -244,7 +263,8 @@ const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in, 
                          .weight = index_.final_norm(norms),
                          .y = a.norm,
                          .rstd = a.rstd_final,
-                         .eps = static_cast<float>(config_.rms_norm_eps)});
+                         .eps = static_cast<float>(config_.rms_norm_eps),
+                         .offset = config_.norm_offset()});
   if (watcher != nullptr) watcher->see(compute, activation::kNorm, a.norm);
   parameters_.release(index_.norms());
   return a;
@@ -289,14 +309,16 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
                                   .weight = index_.final_norm(norms),
                                   .rstd = a.rstd_final,
                                   .dx = a.dx,
-                                  .dweight = index_.final_norm(dnorms)});
+                                  .dweight = index_.final_norm(dnorms),
+                                  .offset = config_.norm_offset()});
   parameters_.release(index_.norms());
 }
 
 void Transformer::backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a) {
   const ShardedParameters::Gradient g = parameters_.gradient(index_.embedding(), compute);
   if (g.write == Write::kOverwrite) ops_.fill(compute, {.x = g.matrices[0], .value = 0});
-  ops_.embedding_backward(compute, {.ids = in.tokens, .dout = a.dx, .dtable = g.matrices[0]});
+  ops_.embedding_backward(compute,
+                          {.ids = in.tokens, .dout = a.dx, .dtable = g.matrices[0], .scale = embedding_scale()});
   parameters_.reduce(index_.embedding(), compute);
 }
 

@@ -86,6 +86,7 @@ class Transformer {
   void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, Norms dnorms);
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Norms norm_gradients(Stream& compute);
+  float embedding_scale() const;
 
   PassInputs pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a,
                          ActivationStatistics* watcher = nullptr) const;
@@ -113,9 +114,10 @@ class Transformer {
   std::vector<int32_t> cu_seqlens_;                      // of the latest micro-batch, padded with empty documents
   Shape workspace_shape_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
-  std::optional<MemoryPlan::Slot> tables_slot_;  // absent: attention reads none
+  std::optional<MemoryPlan::Slot> tables_slot_;      // absent: attention reads none
+  std::optional<MemoryPlan::Slot> rope_local_slot_;  // absent: no layer has a RoPE of its own
 
-  Tensor rope_;                              // (max_length, D) f32
+  Tensor rope_, rope_local_;                 // (max_length, D) f32
   ActivationStatistics* watcher_ = nullptr;  // of steps
   Tensor tables_;                            // DocumentTables of the micro-batch in progress
 };

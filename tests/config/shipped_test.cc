@@ -41,7 +41,7 @@ TEST_CASE("every config in configs/ loads, and names its run after itself") {
   }
   const std::set<std::string> promised = {"quickstart.yaml", "llama-125m.yaml", "llama-350m.yaml", "llama-0.5b.yaml",
                                           "llama-1b.yaml",   "llama-1.5b.yaml", "llama-8b.yaml",   "llama-29b.yaml",
-                                          "llama-70b.yaml",  "stages.yaml"};
+                                          "llama-70b.yaml",  "olmo3-190m.yaml", "stages.yaml"};
   CHECK(names == promised);
 }
 

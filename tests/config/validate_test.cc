@@ -24,6 +24,11 @@ TEST_CASE("each value has its range") {
       {"model.sliding_window=-1", "key 'model.sliding_window' (value -1) must be from 0"},
       {"model.layer_types=[sliding]",
        "key 'model.layer_types[0]' (value 'sliding') must be one of full_attention, sliding_attention"},
+      {"model.rope_local_base_freq=10", "key 'model.rope_local_base_freq' (value 10) needs sliding layers"},
+      {"model.query_pre_attn_scalar=-1", "key 'model.query_pre_attn_scalar' (value -1) must be at least 0"},
+      {"model.hidden_act=gelu", "key 'model.hidden_act' (value 'gelu') must be one of silu, gelu_pytorch_tanh"},
+      {"model.norm_placement=middle", "key 'model.norm_placement' (value 'middle') must be one of pre, post, both"},
+      {"model.qk_norm=heads", "key 'model.qk_norm' (value 'heads') must be one of none, head, all"},
       {"model.no_rope_layers=[1, 2]", "key 'model.no_rope_layers' (value 2) must be 1 or 0"},
       {"model.no_rope_layers=[1, 1, 1, 1, 1, 1, 1, 1, 0]",
        "key 'model.no_rope_layers' (value a list of 9) must have at most model.num_hidden_layers (2) items"},
@@ -167,6 +172,15 @@ TEST_CASE("the heads of a model fit each other") {
              Contains("key 'model.num_attention_heads' (value 64) makes a head 1 wide (model.hidden_size 64 / 64)"));
   CHECK_NOTHROW(parse_config(kSample, "c", {"model.num_attention_heads=5", "model.head_dim=16"}));
   CHECK_NOTHROW(parse_config(kSample, "c", {"model.num_key_value_heads=2"}));
+}
+
+TEST_CASE("qk_norm, which was a bool, still takes one") {
+  const auto of = [](const std::string& value) {
+    return parse_config(kSample, "c", {"model.qk_norm=" + value}).model.qk_norm;
+  };
+  CHECK(of("true") == QkNormKind::kHead);
+  CHECK(of("false") == QkNormKind::kNone);
+  CHECK(of("all") == QkNormKind::kAll);
 }
 
 TEST_CASE("a model's own validation ends with its first problem") {

@@ -14,7 +14,18 @@ MODELS = {  # name: what differs from harness.CONFIG
     "tied": ("model.tie_word_embeddings=true", "model.rope_scaling={rope_type: linear, factor: 2.0}"),
 }
 FAMILIES = {"qwen2": ("model.qkv_bias=true",), "qwen3": ("model.qk_norm=true",),
-            "smollm3": ("model.no_rope_layers=[1, 1, 1, 0]", "model.num_hidden_layers=4")}
+            "smollm3": ("model.no_rope_layers=[1, 1, 1, 0]", "model.num_hidden_layers=4"),
+            "olmo2": ("model.norm_placement=post", "model.qk_norm=all"),
+            "olmo3": ("model.norm_placement=post", "model.qk_norm=all", "model.sliding_window=9",
+                      "model.layer_types=[sliding_attention, full_attention]", "model.rope_local_base_freq=10000",
+                      "model.rope_scaling={rope_type: yarn, factor: 2, original_max_position_embeddings: 32}")}
+FAMILIES["gemma3"] = ("model.norm_placement=both", "model.norm_zero_centered=true", "model.hidden_act=gelu_pytorch_tanh",
+                      "model.scale_embeddings=true", "model.qk_norm=head", "model.tie_word_embeddings=true",
+                      "model.sliding_window=9", "model.layer_types=[sliding_attention, full_attention]",
+                      "model.rope_local_base_freq=500", "model.rope_scaling={rope_type: linear, factor: 2.0}")
+ARCHITECTURES = {"olmo3": "olmo2"}
+POST_NORMS = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+BOTH_NORMS = {"ffn_norm": "pre_feedforward_layernorm"}  # where there is a post_ffw_norm beside it
 LAYER = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
          "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
          "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
@@ -23,11 +34,11 @@ TOP = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "
 HEADS = {"attn_q": 4, "attn_k": 2}
 
 
-def their_name(name):
+def their_name(name, both):
     if name in TOP:
         return TOP[name]
     _, layer, part, kind = name.split(".")
-    return f"model.layers.{layer}.{LAYER[part]}.{kind}"
+    return f"model.layers.{layer}.{(LAYER | POST_NORMS | (BOTH_NORMS if both else {}))[part]}.{kind}"
 
 
 def interleaved(matrix, heads):
@@ -60,10 +71,22 @@ def families(place):
         out = place.file(name + ".gguf")
         tokamak("checkpoint", "export", "--to", "gguf", "--dtype", "f32", place.run(name) + "/checkpoints", out)
         reader = gguf.GGUFReader(out)
-        assert value(reader, "general.architecture") == name
-        assert value(reader, name + ".attention.head_count_kv") == 2
-        compare_tensors(reader, safetensors.numpy.load_file(directory + "/model.safetensors"),
-                        gguf.GGMLQuantizationType.F32, HEADS if name == "smollm3" else {})
+        architecture = ARCHITECTURES.get(name, name)
+        assert value(reader, "general.architecture") == architecture
+        assert value(reader, architecture + ".attention.head_count_kv") == 2
+        if name == "olmo3":
+            assert value(reader, "olmo2.attention.sliding_window") == 9
+            assert value(reader, "olmo2.attention.sliding_window_pattern") == 2
+            assert value(reader, "olmo2.rope.scaling.type") == "yarn"
+        reference = safetensors.numpy.load_file(directory + "/model.safetensors")
+        if name == "gemma3":
+            assert value(reader, "gemma3.attention.sliding_window") == 9
+            assert value(reader, "gemma3.attention.sliding_window_pattern") == 2
+            assert value(reader, "gemma3.rope.freq_base_swa") == 500
+            assert value(reader, "gemma3.rope.scaling.factor") == 2
+            # llama.cpp multiplies by the weight alone.
+            reference = {key: array + 1 if array.ndim == 1 else array for key, array in reference.items()}
+        compare_tensors(reader, reference, gguf.GGMLQuantizationType.F32, HEADS if name == "smollm3" else {})
 
 
 def compare_keys(place, reader, name, file_type):
@@ -95,13 +118,14 @@ def compare_keys(place, reader, name, file_type):
 
 def compare_tensors(reader, reference, kind, heads):
     seen = set()
+    both = any("pre_feedforward_layernorm" in name for name in reference)
     for tensor in reader.tensors:
         found = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
         if tensor.name == "rope_freqs.weight":
             check_rope_factors(found)
             continue
-        expected = reference[their_name(tensor.name)]
-        seen.add(their_name(tensor.name))
+        expected = reference[their_name(tensor.name, both)]
+        seen.add(their_name(tensor.name, both))
         part = tensor.name.split(".")[-2]
         if part in heads:
             expected = interleaved(expected, heads[part])
@@ -132,11 +156,22 @@ def refused(place):
     place.train("wide", 1, "training.max_steps=1", "model.qkv_bias=true", "model.head_dim=32")
     place.train("window", 1, "training.max_steps=1", "model.sliding_window=63")
     place.train("uneven", 1, "training.max_steps=1", "model.no_rope_layers=[1, 0]")
+    place.train("thetas", 1, "training.max_steps=1", *FAMILIES["olmo3"], "model.rope_local_base_freq=500")
+    place.train("scale", 1, "training.max_steps=1", *FAMILIES["gemma3"], "model.query_pre_attn_scalar=5")
+    place.train("pattern", 1, "training.max_steps=1", *FAMILIES["olmo3"],
+                "model.layer_types=[sliding_attention, full_attention, full_attention]")
+    place.train("headless", 1, "training.max_steps=1", "model.norm_placement=post", "model.qk_norm=all",
+                "model.tie_word_embeddings=true")
     for arguments, code, words in (
             ((place.run("yarn") + "/checkpoints", place.file("no.gguf")), 2, ["model.rope_scaling", "yarn"]),
             ((place.run("wide") + "/checkpoints", place.file("no.gguf")), 2, ["qwen2", "48 / 4", "head_dim is 32"]),
             ((place.run("window") + "/checkpoints", place.file("no.gguf")), 2,
              ["llama.cpp ignores the window of a MistralForCausalLM", "is 63", "lower max_position_embeddings to 63"]),
+            ((place.run("headless") + "/checkpoints", place.file("no.gguf")), 2, ["olmo2 needs a head of its own"]),
+            ((place.run("thetas") + "/checkpoints", place.file("no.gguf")), 2, ["olmo2 has one theta", "rope_local_base_freq 500"]),
+            ((place.run("scale") + "/checkpoints", place.file("no.gguf")), 2,
+             ["gemma3 divides by the root of 12", "query_pre_attn_scalar is 5"]),
+            ((place.run("pattern") + "/checkpoints", place.file("no.gguf")), 2, ["before each full one; layer 2 differs"]),
             ((place.run("uneven") + "/checkpoints", place.file("no.gguf")), 2, ["every 4th layer; layer 1 differs"]),
             (("--tokenizer", place.run("plain") + "/checkpoints", place.run("plain") + "/checkpoints",
               place.file("no.gguf")), 3, ["holds no tokenizer.json"]),

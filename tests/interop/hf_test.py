@@ -31,10 +31,20 @@ MODELS = {  # name: ranks, what differs from harness.CONFIG
     "ministral": (1, "model.sliding_window=9", "model.layer_types=[full_attention, sliding_attention]"),
     "qwen2-window": (1, "model.qkv_bias=true", "model.sliding_window=9",
                      "model.layer_types=[sliding_attention, full_attention]"),
+    "olmo2": (2, "model.norm_placement=post", "model.qk_norm=all"),
+    "olmo3": (1, "model.norm_placement=post", "model.qk_norm=all", "model.sliding_window=9",
+              "model.layer_types=[sliding_attention, full_attention]", "model.rope_local_base_freq=500",
+              f"model.rope_scaling={YARN}"),
+    "gemma3": (1, "model.norm_placement=both", "model.norm_zero_centered=true", "model.hidden_act=gelu_pytorch_tanh",
+               "model.scale_embeddings=true", "model.qk_norm=head", "model.query_pre_attn_scalar=5",
+               "model.sliding_window=9", "model.layer_types=[sliding_attention, full_attention]",
+               "model.rope_local_base_freq=500", "model.rope_scaling={rope_type: linear, factor: 2.0}",
+               "model.tie_word_embeddings=true"),
     "smollm3": (1, "model.no_rope_layers=[1, 0]", "model.tie_word_embeddings=true"),
 }
 ARCHITECTURES = {"qwen2": "Qwen2", "qwen3": "Qwen3", "mistral": "Mistral", "ministral": "Ministral",
-                 "qwen2-window": "Qwen2", "smollm3": "SmolLM3"}
+                 "qwen2-window": "Qwen2", "smollm3": "SmolLM3", "olmo2": "Olmo2",
+                 "olmo3": "Olmo3", "gemma3": "Gemma3"}
 
 
 def exported_logits(place):
@@ -117,7 +127,9 @@ def text_past_the_window(place):
     for name, *switches in (("mistral", "model.sliding_window=9"),
                             ("ministral", "model.sliding_window=9",
                              "model.layer_types=[full_attention, sliding_attention]"),
-                            ("smollm3", "model.no_rope_layers=[1, 0]")):
+                            ("smollm3", "model.no_rope_layers=[1, 0]"),
+                            ("olmo2", "model.norm_placement=post", "model.qk_norm=all"),
+                            ("olmo3", *MODELS["olmo3"][1:]), ("gemma3", *MODELS["gemma3"][1:])):
         place.train("past-" + name, 1, "data.sequence_length=96", "model.max_position_embeddings=256",
                     "training.global_batch_tokens=768", "training.max_steps=40", "model.initializer_range=0.1", *switches)
         out = export(place, "past-" + name, "--dtype", "f32")

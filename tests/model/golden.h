@@ -47,11 +47,19 @@ struct Golden {
     config.rms_norm_eps = json.at("rms_norm_eps");
     config.tie_word_embeddings = json.at("tie_word_embeddings");
     config.qkv_bias = json.value("qkv_bias", false);
-    config.qk_norm = json.value("qk_norm", false);
+    const auto qk_norm = json.value("qk_norm", nlohmann::json("none"));  // true: of each head
+    if (qk_norm != "none") config.qk_norm = qk_norm == "all" ? QkNormKind::kAll : QkNormKind::kHead;
+    const std::string placement = json.value("norm_placement", "pre");
+    if (placement != "pre") config.norm_placement = placement == "post" ? NormPlacement::kPost : NormPlacement::kBoth;
+    config.norm_zero_centered = json.value("norm_zero_centered", false);
+    if (json.contains("hidden_act")) config.hidden_act = HiddenAct::kGeluTanh;
+    config.scale_embeddings = json.value("scale_embeddings", false);
+    config.query_pre_attn_scalar = json.value("query_pre_attn_scalar", 0.0);
     config.sliding_window = json.value("sliding_window", int64_t{0});
     config.no_rope_layers = json.value("no_rope_layers", std::vector<int64_t>{});
     for (const std::string& type : json.value("layer_types", std::vector<std::string>{}))
       config.layer_types.push_back(type == "full_attention" ? LayerType::kFull : LayerType::kSliding);
+    config.rope_local_base_freq = json.value("rope_local_base_freq", 0.0);
     config.max_position_embeddings = json.at("max_position_embeddings");
     FromJson scaling{json.value("rope_scaling", nlohmann::json::object())};
     config.rope_scaling.fields(scaling);

@@ -10,9 +10,9 @@ using namespace tokamak;
 
 namespace {
 
-const std::vector<std::string> kCases = {"llama_mha_untied", "llama_mha_tied", "llama_gqa_untied",
-                                         "llama_gqa_tied",   "qwen2_gqa_tied", "qwen3_gqa_untied",
-                                         "mistral_window",   "qwen3_window",   "smollm3"};
+const std::vector<std::string> kCases = {
+    "llama_mha_untied", "llama_mha_tied", "llama_gqa_untied", "llama_gqa_tied", "qwen2_gqa_tied", "qwen3_gqa_untied",
+    "mistral_window",   "qwen3_window",   "smollm3",          "olmo2",          "olmo3",          "gemma3"};
 const std::vector<std::string> kAngles = {"llama_rope_linear", "llama_rope_dynamic", "llama_rope_yarn",
                                           "llama_rope_llama3"};  // for f32 only, without AdamW
 
@@ -166,11 +166,13 @@ TEST_CASE("twenty steps of AdamW with clipping follow torch's losses and gradien
 
 // transformers rounds to bf16 after every operation, we keep statistics, RoPE and the residual sum in f32 and round
 // once: the two differ by their roundings. Two such runs may differ by 3e-2 of the norm. Biases of keys and norms of
-// heads may differ by 4e-2, because their gradients nearly cancel. A wrong formula differs far more.
+// heads may differ by 4e-2, because their gradients nearly cancel. So may gradients of more than two layers: a SmolLM3
+// of four differs by 3.3e-2 with AVX-512. A wrong formula differs far more.
 TEST_CASE("in bf16, logits, loss and gradients are near transformers' own bf16 run") {
   for (const std::string& name : kCases) {
     const Golden golden(name);
-    const double bound = golden.config.qkv_bias || golden.config.qk_norm ? 4e-2 : 3e-2;
+    const ModelConfig& config = golden.config;
+    const double bound = config.qkv_bias || config.has_qk_norm() || config.num_hidden_layers > 2 ? 4e-2 : 3e-2;
     const auto comm = make_single_comm();
     SmallModel small(golden.config, *comm, {.compute = DType::kBF16});
     small.load(golden.file);

@@ -61,6 +61,26 @@ TEST_CASE("a decoder layer may keep seven tensors; those that spare an operation
   }
 }
 
+TEST_CASE(
+    "with a norm after a branch its input may be kept, and the sum of branch and residual stream spares no GEMM") {
+  ModelConfig config = plain_config();
+  const auto names = [&](KeptRow::Spares spares) {
+    std::vector<std::string> found;
+    for (const KeptTensor& tensor : kept_tensors(config)) {
+      if (tensor.row.spares == spares) found.push_back(tensor.name);
+    }
+    return found;
+  };
+  using enum KeptRow::Spares;
+  using Names = std::vector<std::string>;
+  config.norm_placement = NormPlacement::kPost;
+  CHECK((names(kForward) == Names{"qkv", "attention", "o", "gate_up", "down"}));
+  CHECK((names(kStore) == Names{"mid", "swiglu"}));
+  config.norm_placement = NormPlacement::kBoth;
+  CHECK((names(kForward) == Names{"qkv", "attention", "o", "gate_up", "down"}));
+  CHECK((names(kStore) == Names{"mid", "norm1", "norm2", "swiglu"}));
+}
+
 TEST_CASE("a weight and an activation of a new kind of layer are in the list of weights, in FLOPs and in memory") {
   const ModelConfig config = mixed_config(), plain = plain_config();
   const int64_t hidden = config.hidden_size;

@@ -74,7 +74,7 @@ TEST_CASE("steps of AdamW equal those of the published form, which multiplies lo
     model.mup = based(one.at("base"), one.at("alpha"));
     model.tie_word_embeddings = one.value("tied", false);
     model.qkv_bias = one.value("qkv_bias", false);
-    model.qk_norm = one.value("qk_norm", false);
+    if (one.value("qk_norm", false)) model.qk_norm = QkNormKind::kHead;
     model.num_key_value_heads = of_all("num_key_value_heads");
     model.rope_theta = of_all("rope_theta");
     model.rms_norm_eps = of_all("rms_norm_eps");

@@ -52,6 +52,41 @@ TEST_CASE("Llama 3 8B has the published number of parameters") {
   CHECK(model_size(llama3_8b()).parameters == 8'030'261'248);
 }
 
+TEST_CASE("families have as many parameters as transformers' default models") {
+  ModelConfig mistral = llama3_8b();
+  mistral.vocab_size = 32000;
+  mistral.sliding_window = 4096;
+  CHECK(model_size(mistral).parameters == 7241732096);
+  ModelConfig smollm3{.hidden_size = 2048,
+                      .intermediate_size = 11008,
+                      .num_hidden_layers = 36,
+                      .num_attention_heads = 16,
+                      .num_key_value_heads = 4,
+                      .vocab_size = 128256,
+                      .no_rope_layers = {1, 1, 1, 0},
+                      .tie_word_embeddings = true};
+  CHECK(model_size(smollm3).parameters == 3075098624);
+  ModelConfig olmo2{.hidden_size = 4096,
+                    .intermediate_size = 11008,
+                    .num_hidden_layers = 32,
+                    .num_attention_heads = 32,
+                    .vocab_size = 50304,
+                    .norm_placement = NormPlacement::kPost,
+                    .qk_norm = QkNormKind::kAll};
+  CHECK(model_size(olmo2).parameters == 6888624128);
+  ModelConfig gemma3{.hidden_size = 2304,
+                     .intermediate_size = 9216,
+                     .num_hidden_layers = 26,
+                     .num_attention_heads = 8,
+                     .num_key_value_heads = 4,
+                     .head_dim = 256,
+                     .vocab_size = 262208,
+                     .norm_placement = NormPlacement::kBoth,
+                     .qk_norm = QkNormKind::kHead,
+                     .tie_word_embeddings = true};
+  CHECK(model_size(gemma3).parameters == 2628658432);
+}
+
 TEST_CASE("a tied head adds no parameters, and its matrix counts as multiplied, not as looked up") {
   ModelConfig config = llama3_8b();
   const double untied = token_flops(config).full(8192);
@@ -159,6 +194,59 @@ TEST_CASE("units below a layer hold the same weights: qkv and o, gate and up, do
   CHECK(name_in(down, 1, 1) == "down");
 }
 
+TEST_CASE("weights of norms begin where the norm multiplies by 1") {
+  ModelConfig config = llama3_8b();
+  config.num_hidden_layers = 1;
+  config.qk_norm = QkNormKind::kHead;
+  config.norm_placement = NormPlacement::kBoth;
+  for (const bool zero_centered : {false, true}) {
+    config.norm_zero_centered = zero_centered;
+    int64_t norms = 0;
+    for (const Unit& unit : make_param_table(config).units) {
+      for (const Matrix& matrix : unit.matrices) {
+        for (const Param& param : matrix.parts) {
+          if (param.shape.rank() != 1) continue;
+          ++norms;
+          CHECK(param.init_mean == (zero_centered ? 0 : 1));
+        }
+      }
+    }
+    CHECK(norms == 7);
+  }
+}
+
+TEST_CASE("norms have transformers' names at each placement, and with qk_norm: all the width of all heads") {
+  ModelConfig config = llama3_8b();
+  config.num_hidden_layers = 1;
+  config.qk_norm = QkNormKind::kAll;
+  const auto names = [&](NormPlacement placement) {
+    config.norm_placement = placement;
+    std::map<std::string, int64_t> widths;
+    for (const Unit& unit : make_param_table(config).units) {
+      for (const Matrix& matrix : unit.matrices) {
+        for (const Param& param : matrix.parts) {
+          if (param.shape.rank() == 1) widths[param.name] = param.shape[0];
+        }
+      }
+    }
+    return widths;
+  };
+  using Widths = std::map<std::string, int64_t>;
+  const std::string layer = "model.layers.0.";
+  const Widths always = {{"model.norm.weight", 4096},
+                         {layer + "self_attn.q_norm.weight", 4096},
+                         {layer + "self_attn.k_norm.weight", 1024}};
+  const auto with = [&](std::initializer_list<const char*> norms) {
+    Widths widths = always;
+    for (const char* norm : norms) widths[layer + norm + ".weight"] = 4096;
+    return widths;
+  };
+  CHECK(names(NormPlacement::kPre) == with({"input_layernorm", "post_attention_layernorm"}));
+  CHECK(names(NormPlacement::kPost) == with({"post_attention_layernorm", "post_feedforward_layernorm"}));
+  CHECK(names(NormPlacement::kBoth) == with({"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+                                             "post_feedforward_layernorm"}));
+}
+
 TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transformers' names, shapes and beginnings") {
   for (const bool bias : {false, true}) {
     for (const bool norm : {false, true}) {
@@ -166,7 +254,7 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
       const int64_t plain = model_size(config).parameters;
       config.num_hidden_layers = 3;
       config.qkv_bias = bias;
-      config.qk_norm = norm;
+      if (norm) config.qk_norm = QkNormKind::kHead;
       const ParamTable table = make_param_table(config);
       const WeightIndex index(LayerTable(config), table);
       const Unit& norms = table.units.at(static_cast<size_t>(index.norms()));

@@ -90,6 +90,28 @@ TEST_CASE("any number of layers may keep any tensor: gradients and losses are th
   }
 }
 
+TEST_CASE("with norms after attention and the feed-forward, too, any number of layers may keep any tensor") {
+  for (const NormPlacement placement : {NormPlacement::kPost, NormPlacement::kBoth}) {
+    ModelConfig config = Golden("olmo2").config;
+    config.num_hidden_layers = kLayers;
+    config.norm_placement = placement;
+    const size_t tensors = kept_tensors(config).size();
+    for (const DType compute : {DType::kF32, DType::kBF16}) {
+      const auto comm = make_single_comm();
+      SmallModel everything(config, *comm, {.compute = compute});
+      const std::vector<char> expected = bits_of(everything);
+      std::mt19937 random(7);
+      for (int choice = 0; choice < 40; ++choice) {
+        KeptLayers kept;
+        for (size_t i = 0; i < tensors; ++i) kept[i] = static_cast<int64_t>(random() % kLayers);
+        SmallModel small(config, *comm, {.compute = compute, .kept = kept});
+        INFO(enum_name(placement) << " " << name_of(compute) << ", kept: " << kept_text(config, kept));
+        CHECK((bits_of(small) == expected));
+      }
+    }
+  }
+}
+
 TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and one that the others share") {
   ModelConfig config = Golden("llama_gqa_untied").config;
   config.num_hidden_layers = kLayers;

@@ -17,7 +17,7 @@ class ToyPart final : public Part {
       : config_(config),
         extra_{Linear(kExtraWeight, "extra", {"extra forward", "extra dx", "extra dw"},
                       {{"extra_proj", config.hidden_size}}, config.hidden_size),
-               {.weight = kInputNorm, .rstd = kRstd, .output = kNorm, .kept = kKeepNorm, .eps = config.rms_norm_eps}},
+               BranchBegin::Norm{kInputNorm, kRstd, kNorm, kKeepNorm, static_cast<float>(config.rms_norm_eps), 0}},
         gate_up_(kGateUpWeight, "gate_up", {"gate_up forward", "gate_up dx", "gate_up dw"},
                  {{"gate_proj", config.intermediate_size}, {"up_proj", config.intermediate_size}}, config.hidden_size),
         down_(kDownWeight, "down", {"down forward", "down dx", "down dw"}, {{"down_proj", config.hidden_size}},
@@ -32,7 +32,7 @@ class ToyPart final : public Part {
             {kGateUpWeight, WeightPlace::kMatrix, gate_up_.weights(mlp, std), kGateUpPiece},
             {kDownWeight, WeightPlace::kMatrix, down_.weights(mlp, std), kDownPiece},
             {kInputNorm, WeightPlace::kInputNorm,
-             norm_weight(prefix + "post_attention_layernorm.weight", config_.hidden_size)}};
+             norm_weight(prefix + "post_attention_layernorm.weight", config_.hidden_size, 0)}};
   }
 
   std::vector<ActivationRow> activations(DType compute) const override {
@@ -84,7 +84,7 @@ class ToyPart final : public Part {
   enum Kept { kKeepExtra, kKeepGateUp, kKeepNorm, kKeepSwiGlu };
 
   ModelConfig config_;
-  NormedLinear extra_;
+  BranchBegin extra_;
   Linear gate_up_, down_;
 };
 

@@ -18,7 +18,7 @@ ModelConfig small_model() {
   config.num_hidden_layers = 2;
   config.num_attention_heads = 2;
   config.vocab_size = 40;
-  config.qk_norm = true;
+  config.qk_norm = QkNormKind::kHead;
   return config;
 }
 

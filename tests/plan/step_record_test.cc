@@ -30,7 +30,7 @@ double flops_expected(const RunConfig& config, const BatchShape& shape, int64_t 
   const auto tokens = static_cast<double>(shape.sequences_per_rank * shape.length);
   const auto layers = static_cast<double>(model.num_hidden_layers), hidden = static_cast<double>(model.hidden_size);
   const double vectors = hidden + layers * (2 * hidden + (model.qkv_bias ? static_cast<double>(model.qkv_width()) : 0) +
-                                            (model.qk_norm ? 2 * static_cast<double>(model.head_size()) : 0));
+                                            (model.has_qk_norm() ? 2 * static_cast<double>(model.head_size()) : 0));
   const double qkv = static_cast<double>(model.qkv_width()) * hidden;
   const double o = static_cast<double>(model.q_width()) * hidden;
   const double gate_up = 2 * static_cast<double>(model.intermediate_size) * hidden;

@@ -86,7 +86,8 @@ TEST_CASE("a tied head, biases, normalised heads and scaled angles: the same on 
   const auto with = [&](const std::string& name, int ranks, bool tied, const ActivationCheckpointOptions& recompute) {
     RunConfig config = Variant{ranks, 2, recompute}.config(place, name);
     config.model.tie_word_embeddings = tied;
-    config.model.qkv_bias = config.model.qk_norm = !tied;
+    config.model.qkv_bias = !tied;
+    if (!tied) config.model.qk_norm = QkNormKind::kHead;
     if (!tied) {
       config.model.rope_scaling.rope_type = RopeType::kLinear;
       config.model.rope_scaling.factor = 4;
