@@ -66,9 +66,9 @@ double StepRecord::exchanged() const {
 
 void StepRecorder::begin(Stream& stream, const Call& call) {
   std::string text = call.text();
-  // An exchange may keep some of its tensors on this rank, which the text does not say.
-  const std::string key =
-      str(text, ", ", call.ranks, " ranks, stride ", call.stride, ", sends ", static_cast<int64_t>(call.exchanged));
+  // The text does not say that an exchange keeps some of its tensors on this rank, or that attention has a window.
+  const std::string key = str(text, ", ", call.ranks, " ranks, stride ", call.stride, ", sends ",
+                              static_cast<int64_t>(call.exchanged), ", ", static_cast<int64_t>(call.flops), " FLOPs");
   const auto [known, is_new] = calls_.try_emplace(key, std::ssize(record_.calls));
   if (is_new) {
     record_.calls.push_back({call.kind, call.name, call.title(), std::move(text), call.flops, call.bytes(),

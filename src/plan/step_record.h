@@ -61,7 +61,7 @@ class StepRecorder final : public Observer {
   StepRecord record_;
   std::map<const Stream*, int> streams_;
   std::map<const Event*, int64_t> events_;
-  std::map<std::string, int64_t> calls_;  // by text, group and bytes sent
+  std::map<std::string, int64_t> calls_;  // by text, group, bytes sent and FLOPs
 };
 
 // Records one step of a committed engine on random tokens, after `before` others. The first step of an engine gathers

@@ -117,22 +117,34 @@ def recomputation(place):
         assert gathered(place.checkpoint(name, STEPS)) == gathered(place.checkpoint("recompute-none-forward", STEPS)), name
 
 
+WINDOWS = ("model.sliding_window=5", "model.layer_types=[sliding_attention, full_attention]",
+           "model.rope_local_base_freq=50")
+FAMILIES = {
+    "biases, normalised heads and scaled angles":
+        ("model.qkv_bias=true", "model.qk_norm=true",
+         "model.rope_scaling={rope_type: yarn, factor: 4, original_max_position_embeddings: 16}"),
+    "OLMo 3": ("model.norm_placement=post", "model.qk_norm=all", *WINDOWS),
+    "Gemma 3": ("model.norm_placement=both", "model.norm_zero_centered=true", "model.hidden_act=gelu_pytorch_tanh",
+                "model.scale_embeddings=true", "model.qk_norm=head", "model.query_pre_attn_scalar=5", *WINDOWS),
+}
+
+
 @on_cuda
 def options(place):
-    """with biases, normalised heads and scaled angles: CPU and CUDA in f32 within 1e-4; the same bits recomputed"""
-    model = ("model.qkv_bias=true", "model.qk_norm=true",
-             "model.rope_scaling={rope_type: yarn, factor: 4, original_max_position_embeddings: 16}",
-             "training.max_steps=2")
-    for backend in ("cpu", "cuda"):
-        train(place, f"options-{backend}", backend, "precision.compute=f32", *model)
-    for key in ("loss/last", "optim/grad_norm"):
-        cpu, cuda = (place.records(f"options-{backend}", key) for backend in ("cpu", "cuda"))
-        worst = max(relative(cuda[step], cpu[step]) for step in cpu)
-        print(f"  {key} differs by {worst:.1e} at most")
-        assert len(cpu) == 2 and worst < 1e-4, worst
-    for mode in ("none", "selective", "full"):
-        train(place, f"options-{mode}", "cuda", "precision.compute=bf16", *recompute(mode), *model)
-        assert gathered(place.checkpoint(f"options-{mode}", 2)) == gathered(place.checkpoint("options-none", 2))
+    """with each family's switches: CPU and CUDA in f32 within 1e-4; the same bits recomputed"""
+    for number, (family, switches) in enumerate(FAMILIES.items()):
+        model = (*switches, "training.max_steps=2")
+        name = f"options-{number}"
+        for backend in ("cpu", "cuda"):
+            train(place, f"{name}-{backend}", backend, "precision.compute=f32", *model)
+        for key in ("loss/last", "optim/grad_norm"):
+            cpu, cuda = (place.records(f"{name}-{backend}", key) for backend in ("cpu", "cuda"))
+            worst = max(relative(cuda[step], cpu[step]) for step in cpu)
+            print(f"  {family}: {key} differs by {worst:.1e} at most")
+            assert len(cpu) == 2 and worst < 1e-4, worst
+        for mode in ("none", "selective", "full"):
+            train(place, f"{name}-{mode}", "cuda", "precision.compute=bf16", *recompute(mode), *model)
+            assert gathered(place.checkpoint(f"{name}-{mode}", 2)) == gathered(place.checkpoint(f"{name}-none", 2))
 
 
 @on_cuda

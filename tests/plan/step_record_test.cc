@@ -29,12 +29,21 @@ double flops_expected(const RunConfig& config, const BatchShape& shape, int64_t 
   const ModelConfig& model = config.model;
   const auto tokens = static_cast<double>(shape.sequences_per_rank * shape.length);
   const auto layers = static_cast<double>(model.num_hidden_layers), hidden = static_cast<double>(model.hidden_size);
+  const int64_t normed = model.qk_norm == QkNormKind::kAll    ? model.q_width() + model.kv_width()
+                         : model.qk_norm == QkNormKind::kHead ? 2 * model.head_size()
+                                                              : 0;
   const double vectors = hidden + layers * (2 * hidden + (model.qkv_bias ? static_cast<double>(model.qkv_width()) : 0) +
-                                            (model.has_qk_norm() ? 2 * static_cast<double>(model.head_size()) : 0));
+                                            static_cast<double>(normed));
   const double qkv = static_cast<double>(model.qkv_width()) * hidden;
   const double o = static_cast<double>(model.q_width()) * hidden;
   const double gate_up = 2 * static_cast<double>(model.intermediate_size) * hidden;
-  const double scores = 2 * static_cast<double>(model.q_width()) * 0.5 * static_cast<double>(shape.length + 1);
+  double pairs = 0;  // of all layers, for one sequence
+  for (int64_t l = 0; l < model.num_hidden_layers; ++l) {
+    const int64_t window = model.slides(l) ? model.sliding_window : shape.length;
+    for (int64_t t = 1; t <= shape.length; ++t) pairs += static_cast<double>(std::min(t, window));
+  }
+  // Of one layer, on average.
+  const double scores = 2 * static_cast<double>(model.q_width()) * pairs / layers / static_cast<double>(shape.length);
   double expected = token_flops(model).weights;  // mfu_full's 6 (N - N_embedding)
   expected -= 6 * vectors;                       // no GEMM multiplies with vectors
   expected += layers * 2 * scores;               // Q K^T and P V, only pairs up to the diagonal
