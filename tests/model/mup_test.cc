@@ -174,6 +174,12 @@ TEST_CASE("keys of the base that miss or contradict another are refused by name"
              Contains("key 'model.mup.base_num_attention_heads' is required"));
   CHECK_THAT(problem({.base_hidden_size = -1}), Contains("'model.mup.base_hidden_size' (value -1) must be from 0"));
   CHECK_THAT(problem({.base_hidden_size = 64, .depth_alpha = 0.4}), Contains("model.mup.depth_alpha"));
+  model.norm_placement = NormPlacement::kPost;
+  CHECK_THAT(problem({.base_hidden_size = 64}), Contains("'model.norm_placement' (value post) is not supported with"));
+  model.norm_placement = NormPlacement::kPre;
+  model.norm_zero_centered = true;
+  CHECK_THAT(problem({.base_hidden_size = 64}), Contains("'model.norm_zero_centered' (value true) is not supported"));
+  model.norm_zero_centered = false;
   model.head_dim = 0;
   CHECK_THAT(problem({.base_hidden_size = 32, .base_intermediate_size = 128, .base_num_attention_heads = 5}),
              Contains("'model.mup.base_num_attention_heads' (value 5) must divide model.mup.base_hidden_size (32)"));

@@ -8,7 +8,7 @@ namespace tokamak {
 namespace {
 
 // The rows of each token that share a weight: the heads of queries or of keys, or one row of them all.
-struct Rows {
+struct NormRows {
   int64_t count, width;
   int64_t at;    // of the first one in the token's row of qkv, in elements
   float* rstd;   // (N, count)
@@ -16,23 +16,23 @@ struct Rows {
 };
 
 template <class Args>
-Rows query_rows(const Args& args) {
+NormRows query_norms(const Args& args) {
   const HeadLayout& heads = args.heads;
   auto* rstd = args.rstd.template as<float>();
-  return args.over == HeadNorm::kEach ? Rows{heads.q_heads, heads.head_dim, 0, rstd, args.offset}
-                                      : Rows{1, heads.q_width(), 0, rstd, args.offset};
+  return args.over == HeadNorm::kEach ? NormRows{heads.q_heads, heads.head_dim, 0, rstd, args.offset}
+                                      : NormRows{1, heads.q_width(), 0, rstd, args.offset};
 }
 
 template <class Args>
-Rows key_rows(const Args& args) {
+NormRows key_norms(const Args& args) {
   const HeadLayout& heads = args.heads;
-  auto* rstd = args.rstd.template as<float>() + args.qkv.dim(0) * query_rows(args).count;
-  return args.over == HeadNorm::kEach ? Rows{heads.kv_heads, heads.head_dim, heads.q_width(), rstd, args.offset}
-                                      : Rows{1, heads.kv_width(), heads.q_width(), rstd, args.offset};
+  auto* rstd = args.rstd.template as<float>() + args.qkv.dim(0) * query_norms(args).count;
+  return args.over == HeadNorm::kEach ? NormRows{heads.kv_heads, heads.head_dim, heads.q_width(), rstd, args.offset}
+                                      : NormRows{1, heads.kv_width(), heads.q_width(), rstd, args.offset};
 }
 
 template <class T>
-void normalise(const Rows& rows, int64_t token, float eps, const T* qkv, const T* weight, T* out) {
+void normalise(const NormRows& rows, int64_t token, float eps, const T* qkv, const T* weight, T* out) {
   for (int64_t h = 0; h < rows.count; ++h) {
     const int64_t at = rows.at + h * rows.width;
     float& rstd = rows.rstd[token * rows.count + h];
@@ -42,7 +42,7 @@ void normalise(const Rows& rows, int64_t token, float eps, const T* qkv, const T
 }
 
 template <class T>
-void normalise_backward(const Rows& rows, int64_t token, const T* qkv, const T* weight, T* dqkv, float* dweight) {
+void normalise_backward(const NormRows& rows, int64_t token, const T* qkv, const T* weight, T* dqkv, float* dweight) {
   for (int64_t h = 0; h < rows.count; ++h) {
     const int64_t at = rows.at + h * rows.width;
     const float rstd = rows.rstd[token * rows.count + h];
@@ -62,7 +62,7 @@ int64_t qk_norm_backward_workspace(const Workload& workload) {
 void CpuOps::do_qk_norm(Stream&, const QkNorm& args) {
   const int64_t tokens = args.qkv.dim(0), width = args.heads.qkv_width();
   const int64_t values_at = args.heads.q_width() + args.heads.kv_width();
-  const Rows queries = query_rows(args), keys = key_rows(args);
+  const NormRows queries = query_norms(args), keys = key_norms(args);
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
     const T* q_weight = args.q_weight.as<T>();
     const T* k_weight = args.k_weight.as<T>();
@@ -81,7 +81,7 @@ void CpuOps::do_qk_norm(Stream&, const QkNorm& args) {
 void CpuOps::do_qk_norm_backward(Stream&, const QkNormBackward& args) {
   const int64_t tokens = args.qkv.dim(0), width = args.heads.qkv_width();
   const int64_t block = rows_per_block(tokens), blocks = (tokens + block - 1) / block;
-  const Rows queries = query_rows(args), keys = key_rows(args);
+  const NormRows queries = query_norms(args), keys = key_norms(args);
   auto* q_partial = scratch<float>(workspace(), blocks * (queries.width + keys.width));
   auto* k_partial = q_partial + blocks * queries.width;
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
