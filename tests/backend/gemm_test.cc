@@ -195,7 +195,7 @@ TEST_CASE("gemm adds a bias to each row and rounds once, wherever the bias start
   }
 }
 
-TEST_CASE("gemm scales the product and the residual, and rounds once") {
+TEST_CASE("gemm scales the product and the residual, and rounds once", "[large]") {
   TestBackend cpu;
   for (const Types& types : kTypes) {
     for (const std::vector<Sizes>& sizes : {kSizes, kFewRows}) {
@@ -264,7 +264,8 @@ TEST_CASE("gemm of no rows does nothing") {
   CHECK_NOTHROW(cpu.ops().gemm(*cpu.stream, {.a = none, .b = b, .c = out}));
 }
 
-TEST_CASE("gemm gives the same bits for any number of threads, also for long sums with small outputs", "[threads]") {
+TEST_CASE("gemm gives the same bits for any number of threads, also for long sums with small outputs",
+          "[threads][large]") {
   const std::vector<Sizes> sizes = {{64, 64, 32768}, {64, 64, 2048}, {1, 64, 4096},  {37, 29, 4100}, {128, 128, 4096},
                                     {256, 192, 300}, {100, 384, 96}, {1, 3000, 200}, {8, 1001, 300}};
   for (const Types& types : kTypes) {

@@ -42,7 +42,7 @@ double flops_expected(const RunConfig& config, const BatchShape& shape, int64_t 
     const int64_t window = model.slides(l) ? model.sliding_window : shape.length;
     for (int64_t t = 1; t <= shape.length; ++t) pairs += static_cast<double>(std::min(t, window));
   }
-  // Of one layer, on average.
+  // Those of one layer, on average.
   const double scores = 2 * static_cast<double>(model.q_width()) * pairs / layers / static_cast<double>(shape.length);
   double expected = token_flops(model).weights;  // mfu_full's 6 (N - N_embedding)
   expected -= 6 * vectors;                       // no GEMM multiplies with vectors

@@ -131,7 +131,7 @@ TEST_CASE("each scanner cuts random strings as its pattern does, by buffers of a
   });
 }
 
-TEST_CASE("each scanner cuts runs of any length as its pattern does") {
+TEST_CASE("each scanner cuts runs of any length as its pattern does", "[large]") {
   for_each_family([](const Compared& family) {
     for (const std::string& one : representatives()) {
       for (const size_t length : {14, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 255, 256, 257}) {

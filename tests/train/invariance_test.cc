@@ -40,7 +40,8 @@ const ActivationCheckpointOptions kKeepInputs{RecomputeMode::kFull, {}};
 
 }  // namespace
 
-TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any step, a run ends with the same bits") {
+TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any step, a run ends with the same bits",
+          "[large]") {
   const ToyPlace place;
   std::mt19937 random(2026);
   train(1, Variant{1, 12}.config(place, "reference"));

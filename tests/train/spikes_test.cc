@@ -110,7 +110,7 @@ TEST_CASE("losses that hardly differ do not make every step a spike") {
   CHECK(see_outcome(options, outcome(18, 2.02), 18, window));
 }
 
-TEST_CASE("a falling loss with normal noise raises no alarm in 100,000 steps") {
+TEST_CASE("a falling loss with normal noise raises no alarm in 100,000 steps", "[large]") {
   const SpikeOptions options;
   const RandomStream random(1, "noise");
   OutcomeWindow window;
