@@ -23,31 +23,26 @@ __device__ float sigmoid_as(float x) {
   }
 }
 
-// value(x, s) with s = sigmoid_as(inner(x))
+// g(x) = x sigmoid(inner(x)); exact(x) is g in the CPU's arithmetic.
 struct Silu {
   __device__ static float inner(float x) { return x; }
-  template <class T>
-  __device__ static float value(float x, float s) {
-    if constexpr (std::is_same_v<T, float>) {
-      return silu(x);
-    } else {
-      return x * s;
-    }
-  }
+  __device__ static float exact(float x) { return silu(x); }
   __device__ static float gradient(float x, float s) { return silu_gradient(x, s); }
 };
 struct Gelu {
   __device__ static float inner(float x) { return gelu_inner(x); }
-  template <class T>
-  __device__ static float value(float x, float s) {
-    if constexpr (std::is_same_v<T, float>) {
-      return gelu(x);
-    } else {
-      return x * s;
-    }
-  }
+  __device__ static float exact(float x) { return gelu(x); }
   __device__ static float gradient(float x, float s) { return gelu_gradient(x, s); }
 };
+
+template <class G, class T>
+__device__ float value_as(float x, float s) {  // s = sigmoid_as(inner(x))
+  if constexpr (std::is_same_v<T, float>) {
+    return G::exact(x);
+  } else {
+    return x * s;
+  }
+}
 
 // Block (x, y): token x, the y-th kThreads vectors of its row.
 template <class G, class T, int kWidth>
@@ -58,7 +53,7 @@ __global__ void forward(const T* gate_up, T* out, int64_t width) {
   const auto g = load<kWidth>(gate), u = load<kWidth>(gate + width);
   Vec<kWidth> result;
 #pragma unroll
-  for (int k = 0; k < kWidth; ++k) result[k] = G::template value<T>(g[k], sigmoid_as<T>(G::inner(g[k]))) * u[k];
+  for (int k = 0; k < kWidth; ++k) result[k] = value_as<G, T>(g[k], sigmoid_as<T>(G::inner(g[k]))) * u[k];
   store(out + int64_t{blockIdx.x} * width + i, result);
 }
 
@@ -76,7 +71,7 @@ __global__ void backward(const T* gate_up, const T* dout, T* dgate_up, T* out, i
     const float s = sigmoid_as<T>(G::inner(g[k]));
     dgate[k] = d[k] * u[k] * G::gradient(g[k], s);
     dup[k] = d[k] * (g[k] * s);
-    again[k] = G::template value<T>(g[k], s) * u[k];
+    again[k] = value_as<G, T>(g[k], s) * u[k];
   }
   store(dgate_up + at, dgate);
   store(dgate_up + at + width, dup);
