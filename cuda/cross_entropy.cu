@@ -1,4 +1,5 @@
-// Chunked linear + cross-entropy, as on the CPU, but logits are rounded to bf16 if activations are. A GEMM writes the
+// Chunked linear + cross-entropy, as on the CPU, but logits are rounded to bf16 if activations are; a cap is applied to
+// the rounded ones wherever they are read. A GEMM writes the
 // logits, one block per row computes loss and dlogits, and two GEMMs add the chunk to dhidden and dweight. dlogits
 // overwrite the logits. A row is read twice: once for its maximum and sum, then backwards for dlogits, because its end
 // is still in the L2 cache. In bf16 a row costs 2 V bytes read, about V read again, and 2 V written. For a row the
@@ -19,7 +20,8 @@
 namespace tokamak {
 namespace {
 
-// Two blocks fill an SM's registers: one reads while the other waits at a barrier. Few rows are read at once.
+// Two blocks fill an SM's registers: one reads while the other waits at a barrier. Few rows are read at once. A cap
+// needs a few registers more.
 constexpr int kThreads = 512;
 // Accesses in flight per thread; 32 values, which fill the registers.
 template <int kWidth>
@@ -51,21 +53,40 @@ __device__ void load_batch(const T* row, int64_t first, int64_t vocab, Packed<T,
   }
 }
 
+// A logit as read from memory, or capped.
+enum class Cap { kNo, kYes };
+template <Cap kCap>
+constexpr int kBlocksPerSm = kCap == Cap::kNo ? 2 : 1;
+template <Cap kCap>
+struct Logit {
+  TanhCap cap;
+  __device__ float operator()(float x) const {
+    if constexpr (kCap == Cap::kNo) return x;
+    // TanhCap's formula, within 2^-21 cap
+    return cap.limit - __fdividef(2.0f * cap.limit, 1.0f + ptx::exp2_approx(2.0f * kLog2E * cap.inverse * x));
+  }
+};
+
 // The maximum logit and the sum of exp(logit - maximum), in one pass (Milakov and Gimelshein 2018): a partial sum is
 // rescaled when the maximum grows. Errors: 2^-22 of each term from exp2_approx, |x| 2^-24 from rounding its argument.
-template <class T, int kWidth>
-__device__ float2 greatest_and_sum(const T* row, int64_t vocab) {
+template <class T, int kWidth, Cap kCap>
+__device__ float2 greatest_and_sum(const T* row, int64_t vocab, const Logit<kCap>& logit) {
   __shared__ float tops[kThreads / kWarp], sums[kThreads / kWarp];
   float top = std::numeric_limits<float>::lowest(), sum = 0;  // finite: -inf - -inf is NaN
   for (int64_t i = int64_t{threadIdx.x} * kWidth; i < vocab; i = column<kWidth>(i, kBatch<kWidth>)) {
     Packed<T, kWidth> x[kBatch<kWidth>];
     load_batch<T, kWidth>(row, i, vocab, x);
+    const auto value = [&](int e) {
+      const float loaded = unpack(x[e / kWidth])[e % kWidth];
+      // A cap would make a large negative number of the -inf past the end.
+      return kCap == Cap::kNo || loaded > -std::numeric_limits<float>::infinity() ? logit(loaded) : loaded;
+    };
     float higher = top;
 #pragma unroll
-    for (int e = 0; e < kBatch<kWidth> * kWidth; ++e) higher = fmaxf(higher, unpack(x[e / kWidth])[e % kWidth]);
+    for (int e = 0; e < kBatch<kWidth> * kWidth; ++e) higher = fmaxf(higher, value(e));
     sum *= exp_approx(top - higher);
 #pragma unroll
-    for (int e = 0; e < kBatch<kWidth> * kWidth; ++e) sum += exp_approx(unpack(x[e / kWidth])[e % kWidth] - higher);
+    for (int e = 0; e < kBatch<kWidth> * kWidth; ++e) sum += exp_approx(value(e) - higher);
     top = higher;
   }
   const float highest = block_reduce<kThreads>(top, tops, [](float a, float b) { return fmaxf(a, b); });
@@ -73,8 +94,9 @@ __device__ float2 greatest_and_sum(const T* row, int64_t vocab) {
 }
 
 // Logits of a row to dlogits, from the row's end.
-template <class T, int kWidth>
-__device__ void to_gradient(T* row, int64_t vocab, int32_t target, float log_z, float factor) {
+template <class T, int kWidth, Cap kCap>
+__device__ void to_gradient(T* row, int64_t vocab, int32_t target, float log_z, float factor,
+                            const Logit<kCap>& logit) {
   const int64_t first = int64_t{threadIdx.x} * kWidth, step = column<kWidth>(0, kBatch<kWidth>);
   if (first >= vocab) return;
   for (int64_t i = first + (vocab - 1 - first) / step * step; i >= 0; i -= step) {
@@ -86,7 +108,11 @@ __device__ void to_gradient(T* row, int64_t vocab, int32_t target, float log_z, 
       if (at >= vocab) break;
       Vec<kWidth> d = unpack(x[b]);
 #pragma unroll
-      for (int k = 0; k < kWidth; ++k) d[k] = factor * exp_approx(d[k] - log_z) - (at + k == target ? 1.0f : 0.0f);
+      for (int k = 0; k < kWidth; ++k) {
+        const float y = logit(d[k]);
+        d[k] = factor * exp_approx(y - log_z) - (at + k == target ? 1.0f : 0.0f);
+        if constexpr (kCap == Cap::kYes) d[k] *= logit.cap.slope(y);
+      }
       store(row + at, d);
     }
   }
@@ -103,11 +129,13 @@ struct Chunk {
   int64_t vocab;
   double z_weight;
   Gradient gradient;
+  TanhCap cap;
 };
 
 // One block per row, last row first: the GEMM before has just written it, and the next GEMM begins with the first row.
-template <class T, int kWidth>
-__global__ void __launch_bounds__(kThreads, 2) loss_rows(Chunk<T> chunk) {
+template <class T, int kWidth, Cap kCap>
+__global__ void __launch_bounds__(kThreads, kBlocksPerSm<kCap>) loss_rows(Chunk<T> chunk) {
+  const Logit<kCap> logit{chunk.cap};
   const int64_t n = gridDim.x - 1 - blockIdx.x;
   T* const row = chunk.logits + n * chunk.vocab;
   const int32_t target = chunk.targets[n];
@@ -120,17 +148,17 @@ __global__ void __launch_bounds__(kThreads, 2) loss_rows(Chunk<T> chunk) {
     return;
   }
   __shared__ float log_z_of_row, factor_of_row;
-  const float2 found = greatest_and_sum<T, kWidth>(row, chunk.vocab);
+  const float2 found = greatest_and_sum<T, kWidth>(row, chunk.vocab, logit);
   if (threadIdx.x == 0) {
     const double log_z = double(found.x) + std::log(double(found.y));
-    chunk.token_loss[n] = static_cast<float>(log_z - double(unpack(row[target])[0]));
+    chunk.token_loss[n] = static_cast<float>(log_z - double(logit(unpack(row[target])[0])));
     chunk.z_losses[n] = static_cast<float>(chunk.z_weight * log_z * log_z);
     log_z_of_row = static_cast<float>(log_z);
     factor_of_row = static_cast<float>(1 + 2 * chunk.z_weight * log_z);
   }
   if (chunk.gradient == Gradient::kNo) return;
   __syncthreads();  // row[target] must be read before the row is written
-  to_gradient<T, kWidth>(row, chunk.vocab, target, log_z_of_row, factor_of_row);
+  to_gradient<T, kWidth>(row, chunk.vocab, target, log_z_of_row, factor_of_row, logit);
 }
 
 // One block, so the order of the sums is fixed.
@@ -183,10 +211,11 @@ void CudaOps::do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& 
                            .z_losses = z_losses + begin,
                            .vocab = vocab,
                            .z_weight = double(args.z_weight),
-                           .gradient = args.dhidden ? Gradient::kYes : Gradient::kNo};
+                           .gradient = args.dhidden ? Gradient::kYes : Gradient::kNo,
+                           .cap = TanhCap(args.cap)};
       with_vec_width<T>(vocab, [&]<int kWidth>() {
         launch({"linear_cross_entropy", static_cast<unsigned>(end - begin), kThreads}, handle(stream),
-               loss_rows<T, kWidth>, chunk);
+               args.cap > 0 ? loss_rows<T, kWidth, Cap::kYes> : loss_rows<T, kWidth, Cap::kNo>, chunk);
       });
     });
     if (!args.dhidden) continue;

@@ -1,6 +1,7 @@
-// Casts, averages, zeros and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU for any
-// size.
+// Casts, averages, caps, zeros and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU
+// for any size.
 #include "base/error.h"
+#include "base/math.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -32,6 +33,13 @@ __global__ void move_average(const float* x, float* average, int64_t count, floa
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += int64_t{gridDim.x} * kThreads) {
     const float before = average[i];
     average[i] = before + weight * (x[i] - before);
+  }
+}
+
+template <class T>
+__global__ void cap_values(T* x, int64_t count, TanhCap cap) {
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += int64_t{gridDim.x} * kThreads) {
+    x[i] = from_float<T>(cap(to_float(x[i])));
   }
 }
 
@@ -80,6 +88,14 @@ void CudaOps::do_average(Stream& stream, const Average& args) {
   const int64_t count = args.x.count();
   launch({"average", blocks_of(count), kThreads}, handle(stream), move_average, args.x.as<float>(),
          args.average.as<float>(), count, static_cast<float>(args.weight));
+}
+
+void CudaOps::do_soft_cap(Stream& stream, const SoftCap& args) {
+  const int64_t count = args.x.count();
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    launch({"soft_cap", blocks_of(count), kThreads}, handle(stream), cap_values<T>, args.x.as<T>(), count,
+           TanhCap(args.cap));
+  });
 }
 
 void CudaOps::do_zero_non_finite(Stream& stream, const ZeroNonFinite& args) {

@@ -10,8 +10,18 @@
 namespace tokamak {
 namespace {
 
-__global__ void decide(const double* sums, float max_norm, StepLimits limits, float* control) {
-  decide_step(sums, max_norm, limits, control);
+__global__ void decide(const double* sums, UnitSquares units, float max_norm, StepLimits limits, float* control) {
+  decide_step(sums, units, max_norm, limits, control);
+}
+
+// Threads stride over the array.
+__global__ void scale_unit(float* x, int64_t count, const double* unit_sums, const double* sums, float max_norm) {
+  const auto clip = static_cast<float>(unit_clip(unit_sums[kSumSquaredGradients], sums[kSumTargets], max_norm));
+  if (clip == 1) return;
+  for (int64_t i = int64_t{blockIdx.x} * kFlatThreads + threadIdx.x; i < count;
+       i += int64_t{gridDim.x} * kFlatThreads) {
+    x[i] *= clip;
+  }
 }
 
 template <class Moment>
@@ -86,8 +96,16 @@ void enqueue(cudaStream_t stream, const AdamW& args) {
 }  // namespace
 
 void CudaOps::do_control_step(Stream& stream, const ControlStep& args) {
-  launch({"control_step", 1, 1}, handle(stream), decide, args.sums.as<double>(), args.max_norm, args.limits,
-         args.control.as<float>());
+  launch({"control_step", 1, 1}, handle(stream), decide, args.sums.as<double>(), UnitSquares(args), args.max_norm,
+         args.limits, args.control.as<float>());
+}
+
+void CudaOps::do_clip_unit(Stream& stream, const ClipUnit& args) {
+  constexpr int64_t kMostBlocks = 4096;  // several waves on any current GPU
+  const int64_t count = args.x.count();
+  launch({"clip_unit", blocks_for(std::min(count, kMostBlocks * kFlatThreads), kFlatThreads), kFlatThreads},
+         handle(stream), scale_unit, args.x.as<float>(), count, args.unit_sums.as<double>(), args.sums.as<double>(),
+         args.max_norm);
 }
 
 void CudaOps::do_adamw(Stream& stream, const AdamW& args) {

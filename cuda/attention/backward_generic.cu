@@ -51,8 +51,9 @@ __global__ void __launch_bounds__(kSquare) dkv(Problem<T> problem, Gradients<T> 
       float p = 0, ds = 0;
       if (key <= query && key > query - problem.window && query < piece.length) {
         const int64_t at = head * problem.tokens + piece.begin + query;
-        p = exp_f32(problem.scale * score(keys, queries) - from.lse[at]);
-        ds = p * (score(values, dout) - from.delta[at]);
+        const float s = problem.score(score(keys, queries));
+        p = exp_f32(s - from.lse[at]);
+        ds = p * (score(values, dout) - from.delta[at]) * problem.slope(s);
       }
       weights[square_column()] = p;
       dscores[square_column()] = ds;
@@ -97,8 +98,8 @@ __global__ void __launch_bounds__(kSquare) dq(Problem<T> problem, Gradients<T> f
     const int key = first + square_column();
     if (key <= query && key > query - problem.window && query < piece.length) {
       const int64_t at = head * problem.tokens + token;
-      const float p = exp_f32(problem.scale * score(queries, keys) - from.lse[at]);
-      ds = p * (score(dout, values) - from.delta[at]);
+      const float s = problem.score(score(queries, keys)), p = exp_f32(s - from.lse[at]);
+      ds = p * (score(dout, values) - from.delta[at]) * problem.slope(s);
     }
     dscores[square_column()] = ds;
     __syncwarp();  // a row's threads are in one warp

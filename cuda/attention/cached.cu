@@ -6,6 +6,7 @@
 // any batch.
 #include "base/error.h"
 #include "base/math.h"
+#include "cuda/attention/score_scale.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -14,6 +15,8 @@
 
 namespace tokamak {
 namespace {
+
+using flash::Cap;
 
 constexpr int kThreads = 128, kWarps = kThreads / kWarp;
 constexpr int kKeys = kCacheTile;     // of a tile
@@ -110,10 +113,10 @@ struct Rows {
 };
 
 // Scores of keys [key, key + kKeys) below `end`, of which the first is at `keys`. Others, keys after a row's token and
-// keys before its window are masked.
-template <int kRows, class T, int kWidth>
+// keys before its window are masked. Scores are in units of ln 2.
+template <int kRows, class T, int kWidth, Cap kCap>
 __device__ void form_scores(const Shared<kRows>& shared, const Rows& rows, const T* keys, int key, int end, int dim,
-                            float scale, int window) {
+                            const flash::ScoreScale<kCap>& scale, int window) {
   const int lane_of_key = static_cast<int>(threadIdx.x) % kLanesPerKey;
   for (int s = static_cast<int>(threadIdx.x) / kLanesPerKey; s < kKeys; s += kThreads / kLanesPerKey) {
     float sums[kRows] = {};
@@ -135,7 +138,7 @@ __device__ void form_scores(const Shared<kRows>& shared, const Rows& rows, const
       }
       const auto before = static_cast<uint32_t>(rows.position(r) - key - s);  // huge for a key after the token
       const bool seen = key + s < end && before < static_cast<uint32_t>(window);
-      if (lane_of_key == 0) shared.weights[r][s] = seen ? scale * sums[r] : -INFINITY;
+      if (lane_of_key == 0) shared.weights[r][s] = seen ? scale(sums[r]) : -INFINITY;
     }
   }
 }
@@ -169,9 +172,9 @@ struct Parts {
 };
 
 // Block (x, y, z): rows x kRows .., key-value head y, part z of the keys.
-template <class T, int kWidth, int kRows>
-__global__ void __launch_bounds__(kThreads, 4)
-    attend(Cached<T> c, T* out, float scale, Parts parts, int part_keys, int window) {
+template <class T, int kWidth, int kRows, Cap kCap>
+__global__ void __launch_bounds__(kThreads, kCap == Cap::kNo ? 4 : 3)
+    attend(Cached<T> c, T* out, flash::ScoreScale<kCap> scale, Parts parts, int part_keys, int window) {
   TOKAMAK_SHARED_MEMORY(memory);
   const int dim = c.head_dim, kv = static_cast<int>(blockIdx.y), part = static_cast<int>(blockIdx.z);
   const Shared<kRows> shared(memory, dim);
@@ -208,7 +211,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   const int begin = max(part * part_keys, max(rows.position(0) - window + 1, 0) / kKeys * kKeys);
   int row = begin % c.positions;  // of the tile in the cache
   for (int key = begin; key < end; key += kKeys) {
-    form_scores<kRows, T, kWidth>(shared, rows, keys + int64_t{row} * dim, key, end, dim, scale, window);
+    form_scores<kRows, T, kWidth, kCap>(shared, rows, keys + int64_t{row} * dim, key, end, dim, scale, window);
     __syncthreads();
     form_weights(shared);
     __syncthreads();
@@ -286,7 +289,7 @@ int64_t parts_bytes(int64_t tokens, const HeadLayout& heads, int64_t max_length)
   return tokens * heads.q_heads * parts * (heads.head_dim + 2) * static_cast<int64_t>(sizeof(float));
 }
 
-template <class T, int kWidth, int kRows>
+template <class T, int kWidth, int kRows, Cap kCap>
 void launch_attend(cudaStream_t stream, const CachedAttention& args, const Parts& parts) {
   const Cached<T> c(args);
   const int64_t pieces = args.qkv.dim(0) * (c.q_heads / c.kv_heads) / kRows + c.sequences;
@@ -294,8 +297,16 @@ void launch_attend(cudaStream_t stream, const CachedAttention& args, const Parts
   const auto longest = static_cast<int>(args.max_length);  // positions have 32 bits
   const int part_keys = parts.values != nullptr ? kSplitKeys : longest;
   const int window = args.window > 0 && args.window < longest ? static_cast<int>(args.window) : longest;
-  launch({"cached_attention", grid, kThreads, Shared<kRows>::bytes(c.head_dim)}, stream, attend<T, kWidth, kRows>, c,
-         args.out.as<T>(), args.scale * kLog2E, parts, part_keys, window);
+  launch({"cached_attention", grid, kThreads, Shared<kRows>::bytes(c.head_dim)}, stream, attend<T, kWidth, kRows, kCap>,
+         c, args.out.as<T>(), flash::ScoreScale<kCap>(args.scale, TanhCap(args.cap)), parts, part_keys, window);
+}
+
+template <class T, int kWidth, Cap kCap>
+void launch_rows(cudaStream_t stream, const CachedAttention& args, const Parts& parts) {
+  const int64_t rows = args.max_new * (args.heads.q_heads / args.heads.kv_heads);
+  if (rows == 1) return launch_attend<T, kWidth, 1, kCap>(stream, args, parts);
+  rows <= 4 ? launch_attend<T, kWidth, 4, kCap>(stream, args, parts)
+            : launch_attend<T, kWidth, 8, kCap>(stream, args, parts);
 }
 
 }  // namespace
@@ -313,7 +324,7 @@ void CudaOps::do_cache_append(Stream& stream, const CacheAppend& args) {
 }
 
 void CudaOps::do_cached_attention(Stream& stream, const CachedAttention& args) {
-  const int64_t n = args.qkv.dim(0), dim = args.heads.head_dim, group = args.heads.q_heads / args.heads.kv_heads;
+  const int64_t n = args.qkv.dim(0), dim = args.heads.head_dim;
   if (n == 0) return;
   // Prompts have enough blocks without splitting, and splitting them would need much memory.
   const int64_t bytes = parts_bytes(n, args.heads, args.max_length);
@@ -324,10 +335,8 @@ void CudaOps::do_cached_attention(Stream& stream, const CachedAttention& args) {
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
     const auto run = [&]<int kWidth>() {
       TOKAMAK_CHECK(dim / kWidth <= kThreads, "cached_attention with head_dim ", dim);
-      const int64_t rows = args.max_new * group;
-      if (rows == 1) return launch_attend<T, kWidth, 1>(handle(stream), args, parts);
-      rows <= 4 ? launch_attend<T, kWidth, 4>(handle(stream), args, parts)
-                : launch_attend<T, kWidth, 8>(handle(stream), args, parts);
+      args.cap > 0 ? launch_rows<T, kWidth, Cap::kYes>(handle(stream), args, parts)
+                   : launch_rows<T, kWidth, Cap::kNo>(handle(stream), args, parts);
     };
     with_vec_width<T>(dim, run, args.qkv.as<T>(), args.cache.as<T>());
     if (!split) return;

@@ -135,7 +135,7 @@ class Cudnn final : public CudnnAttention {
     }
     const AttentionGraphSpec spec = spec_of(args, backward);
     const Plan& found = plan(spec);
-    std::string why_not = found.why_not;
+    std::string why_not = args.cap > 0 ? "its modifiers of scores exclude its masks" : found.why_not;
     if (why_not.empty() && found.bytes > room) {
       why_not = str("it needs ", found.bytes, " bytes of workspace, more than the ", room, " that were planned");
     }

@@ -1,6 +1,7 @@
 // Flash attention, backward, on tensor cores: the gradient of queries. A block has a tile of queries of one head. A
 // warp keeps its queries and their rows of dO in registers and loops over the keys up to them. With c = scale log2(e):
 //   P = 2^(c Q K^T - lse log2(e));  dS = P (dO V^T - delta);  dQ += scale dS K.
+// With a cap, c Q K^T is ScoreScale's, and dS has its slope as a factor.
 #include "cuda/attention/native.h"
 #include "cuda/attention/problem.h"
 #include "cuda/attention/tile.h"
@@ -78,9 +79,9 @@ __device__ void load_rows(Rows<kDim>& rows, Shared<kDim>& shared, const Problem<
 
 // A tile's contribution to this warp's sums. `ahead`: the index of the tile's first key minus that of the warp's first
 // query.
-template <int kDim>
+template <int kDim, Cap kCap>
 __device__ void add_tile(float (&dqueries)[kRowTiles<kDim>][kDim / 8][4], const Rows<kDim>& rows,
-                         const Stage<kDim>& stage, float scale, int ahead, int window) {
+                         const Stage<kDim>& stage, const ScoreScale<kCap>& scale, int ahead, int window) {
   const auto fragments = [](const auto& all) {
     return [&all](int i, int k, uint32_t(&a)[4]) {
 #pragma unroll
@@ -90,7 +91,11 @@ __device__ void add_tile(float (&dqueries)[kRowTiles<kDim>][kDim / 8][4], const 
   Sums<kRowTiles<kDim>, kKeys> weights, dscores;
   set_zero(weights);
   add_products_with_rows(weights, fragments(rows.queries), stage.keys);
-  for_each_indexed(weights, [&](float& x, int i, int, int e) { x = ptx::exp2_approx(x * scale - rows.lse[i][e / 2]); });
+  for_each_indexed(weights, [&](float& x, int i, int, int e) {
+    const float score = scale(x);
+    x = ptx::exp2_approx(score - rows.lse[i][e / 2]);
+    if constexpr (kCap == Cap::kYes) x *= scale.slope(score);
+  });
   if (ahead + kKeys > 1 || ahead <= kRows<kDim> - 1 - window) {
     for_each(weights, [&](float& x, int row, int column) {
       if (Problem<bf16>::hidden(row - column - ahead, window)) x = 0.0f;
@@ -103,7 +108,7 @@ __device__ void add_tile(float (&dqueries)[kRowTiles<kDim>][kDim / 8][4], const 
   add_weighted_rows(dqueries, dscores, stage.keys);
 }
 
-template <int kDim>
+template <int kDim, Cap kCap>
 __global__ void __launch_bounds__(kThreads) dq(Problem<bf16> problem, Gradients from, bf16* dqkv) {
   TOKAMAK_SHARED_MEMORY(memory);
   auto& shared = *reinterpret_cast<Shared<kDim>*>(memory);
@@ -136,7 +141,8 @@ __global__ void __launch_bounds__(kThreads) dq(Problem<bf16> problem, Gradients 
     __syncthreads();  // this tile has arrived, and no warp still reads the previous one
     if (key + kKeys < end) start(key + kKeys);
     if (key >= first + kRows<kDim>) continue;  // all of the tile's keys come after this warp's queries
-    add_tile(dqueries, rows, shared.stages[key / kKeys % 2], problem.scale * kLog2E, key - first, problem.window);
+    add_tile(dqueries, rows, shared.stages[key / kKeys % 2], ScoreScale<kCap>(problem.scale, problem.cap), key - first,
+             problem.window);
   }
 
   for_each(dqueries, [&](float& x, int, int) { x *= problem.scale; });
@@ -147,7 +153,8 @@ template <int kDim>
 void launch_dq(cudaStream_t stream, const AttentionBackward& args, const float* delta) {
   const Problem<bf16> problem(args);
   launch({"attention_dq", problem.grid(kQueries<kDim>, problem.q_heads), kThreads, sizeof(Shared<kDim>)}, stream,
-         dq<kDim>, problem, {args.dout.as<bf16>(), args.lse.as<float>(), delta}, args.dqkv.as<bf16>());
+         args.cap > 0 ? dq<kDim, Cap::kYes> : dq<kDim, Cap::kNo>, problem,
+         {args.dout.as<bf16>(), args.lse.as<float>(), delta}, args.dqkv.as<bf16>());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // fragment of keys or values from shared memory then serves two mma instructions; otherwise shared memory bandwidth,
 // not the tensor cores, would be the limit. Over tiles of 64 keys, with c = scale log2(e):
 //   S = Q K^T;  P = 2^(c S - m);  O = 2^(m_before - m) O + P V,  m the running maximum, P rounded to bf16.
+// With a cap, c S is ScoreScale's.
 // A tile's values load while its scores are computed, the next keys while its values are used.
 #include "cuda/attention/native.h"
 #include "cuda/attention/problem.h"
@@ -62,7 +63,7 @@ struct Shared {
   Tile<kDim, kKeys> keys, values;
 };
 
-template <int kDim>
+template <int kDim, Cap kCap>
 __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16* out, float* lse) {
   TOKAMAK_SHARED_MEMORY(memory);
   auto& shared = *reinterpret_cast<Shared<kDim>*>(memory);
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16*
   const int first = piece.first + kRows * warp();  // this warp's first query
   const int first_key = problem.first_tile(piece.first, kKeys);
   const bf16* at = document + problem.key_at(head / problem.group()) + first_key * stride;
-  const float scale = problem.scale * kLog2E;
+  const ScoreScale<kCap> scale(problem.scale, problem.cap);
 
   shared.queries.load(document + piece.first * stride + problem.query_at(head), stride, piece.length - piece.first);
   shared.keys.load(at, stride, piece.length - first_key);
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16*
     add_products_with_rows(
         scores, [&](int i, int k, uint32_t(&a)[4]) { shared.queries.load_a(a, kRows * warp() + 16 * i, 16 * k); },
         shared.keys);
-    for_each(scores, [&](float& x, int, int) { x *= scale; });
+    for_each(scores, [&](float& x, int, int) { x = scale(x); });
     // Two masks, as one with Problem::hidden spills registers.
     if (key + kKeys > first + 1) {
       for_each(scores, [&](float& x, int row, int column) {
@@ -153,8 +154,9 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16*
 template <int kDim>
 void launch_forward(cudaStream_t stream, const Attention& args) {
   const Problem<bf16> problem(args);
-  launch({"attention", problem.grid(kQueries, problem.q_heads), kThreads, sizeof(Shared<kDim>)}, stream, forward<kDim>,
-         problem, args.out.as<bf16>(), args.lse.as<float>());
+  launch({"attention", problem.grid(kQueries, problem.q_heads), kThreads, sizeof(Shared<kDim>)}, stream,
+         args.cap > 0 ? forward<kDim, Cap::kYes> : forward<kDim, Cap::kNo>, problem, args.out.as<bf16>(),
+         args.lse.as<float>());
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kSquare, 4) forward(Problem<T> problem, T* out
     __syncthreads();
     const int column = key + square_column();
     const bool seen = column <= query && column > query - problem.window;
-    const float x = seen ? problem.scale * score(queries, keys) : -INFINITY;
+    const float x = seen ? problem.score(score(queries, keys)) : -INFINITY;
     const float top = fmaxf(maximum, across_row(x, [](float a, float b) { return fmaxf(a, b); }));
     const float shrink = exp_f32(maximum - top), p = exp_f32(x - top);
     maximum = top;

@@ -12,6 +12,7 @@
 
 #include "backend/attended.h"
 #include "backend/ops.h"
+#include "base/math.h"
 
 namespace tokamak::flash {
 
@@ -22,6 +23,7 @@ struct Problem {
   int documents;
   int q_heads, kv_heads, head_dim;
   float scale;
+  TanhCap cap;  // of the scores; limit 0: none
   int64_t tokens;
   int window;  // the largest number if there is none
 
@@ -34,6 +36,7 @@ struct Problem {
         kv_heads(static_cast<int>(args.heads.kv_heads)),
         head_dim(static_cast<int>(args.heads.head_dim)),
         scale(args.scale),
+        cap(args.cap),
         tokens(args.qkv.dim(0)),
         window(static_cast<int>(effective_window(args.window, args.max_length))) {
     if (window == 0) window = std::numeric_limits<int>::max();
@@ -50,6 +53,11 @@ struct Problem {
   __device__ int64_t value_at(int kv_head) const { return key_at(kv_head) + kv_width(); }
   __device__ int64_t kv_width() const { return int64_t{kv_heads} * head_dim; }
   __device__ int group() const { return q_heads / kv_heads; }
+
+  // The score of a product of a query and a key, in full f32.
+  __device__ float score(float product) const { return cap.limit > 0 ? cap(scale * product) : scale * product; }
+  // The derivative of a score by scale q . k.
+  __device__ float slope(float score) const { return cap.limit > 0 ? cap.slope(score) : 1.0f; }
 
   // Whether a query sees no key that lies `before` positions before it: below 0, or from the window on.
   __device__ static bool hidden(int before, int window) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/bf16.h"
-#include "base/math.h"
+#include "cuda/attention/score_scale.h"
 #include "cuda/ptx.h"
 #include "cuda/reduce.h"
 

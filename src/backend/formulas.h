@@ -135,11 +135,42 @@ TOKAMAK_HOST_DEVICE inline bf16 round_by_high_half(float x, uint32_t word) {
   return round_at_random(x, static_cast<uint16_t>(word >> 16));
 }
 
+// The factor that clips gradients of this norm; 1 if max_norm is 0.
+TOKAMAK_HOST_DEVICE inline double clip_factor(double norm, float max_norm) {
+  return max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
+}
+
+// ClipUnit: the factor of a unit with these squared gradients.
+TOKAMAK_HOST_DEVICE inline double unit_clip(double squares, double targets, float max_norm) {
+  const double norm = std::sqrt(squares) / targets;
+  return std::isfinite(norm) ? clip_factor(norm, max_norm) : 1.0;
+}
+
+struct UnitSquares {
+  const double* sums = nullptr;  // (count, kStepSums)
+  int64_t count = 0;             // 0: not clipped by units
+  float max_norm = 0;
+
+  explicit UnitSquares(const ControlStep& args) {
+    if (!args.unit_sums) return;
+    sums = args.unit_sums.as<double>();
+    count = args.unit_sums.dim(0);
+    max_norm = args.max_unit_norm;
+  }
+};
+
 // ControlStep: computes control (kStepControls) from sums (kStepSums).
-TOKAMAK_HOST_DEVICE inline void decide_step(const double* sums, float max_norm, StepLimits limits, float* control) {
+TOKAMAK_HOST_DEVICE inline void decide_step(const double* sums, const UnitSquares& units, float max_norm,
+                                            StepLimits limits, float* control) {
   const double targets = sums[kSumTargets];
-  const double norm = std::sqrt(sums[kSumSquaredGradients]) / targets;
-  const double clip = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
+  double squares = sums[kSumSquaredGradients];
+  for (int64_t u = 0; u < units.count; ++u) {
+    const double of_unit = units.sums[u * kStepSums + kSumSquaredGradients];
+    const double clip = unit_clip(of_unit, targets, units.max_norm);
+    squares += clip * clip * of_unit;
+  }
+  const double norm = std::sqrt(squares) / targets;
+  const double clip = clip_factor(norm, max_norm);
   control[kGradNorm] = static_cast<float>(norm);
   control[kMeanLoss] = static_cast<float>(sums[kSumLoss] / targets);
   control[kMeanZLoss] = static_cast<float>(sums[kSumZLoss] / targets);

@@ -93,7 +93,7 @@ void expect_attention(const Args& args) {
   expect({"out", args.out}, args.qkv.dtype(), {n, heads.q_width()});
   expect({"lse", args.lse}, DType::kF32, {heads.q_heads, n});
   TOKAMAK_CHECK(n == 0 || args.max_length > 0, "max_length ", args.max_length);
-  TOKAMAK_CHECK(args.window >= 0, "window ", args.window);
+  TOKAMAK_CHECK(args.window >= 0 && args.cap >= 0, "window ", args.window, ", cap ", args.cap);
   if (args.tables) expect_tables(args.tables, args.cu_seqlens);
 }
 

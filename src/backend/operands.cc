@@ -150,6 +150,8 @@ Operands operands_of(SwiGluBackward& s) {
           {"out", &s.out, kWrite, {"dout"}}};
 }
 
+Operands operands_of(SoftCap& s) { return {{"x", &s.x, kReadWrite}}; }
+
 Operands operands_of(LinearCrossEntropy& l) {
   return {{"hidden", &l.hidden},
           {"weight", &l.weight},
@@ -160,7 +162,10 @@ Operands operands_of(LinearCrossEntropy& l) {
           {"dweight", &l.dweight, output(l.write)}};
 }
 
-Operands operands_of(ControlStep& c) { return {{"sums", &c.sums}, {"control", &c.control, kWrite}}; }
+Operands operands_of(ControlStep& c) {
+  return {{"sums", &c.sums}, {"unit_sums", &c.unit_sums}, {"control", &c.control, kWrite}};
+}
+Operands operands_of(ClipUnit& c) { return {{"unit_sums", &c.unit_sums}, {"sums", &c.sums}, {"x", &c.x, kReadWrite}}; }
 
 Operands operands_of(AdamW& a) {
   return {{"grad", &a.grad},

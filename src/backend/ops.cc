@@ -26,13 +26,14 @@ double check(const Gemm& args) {
                 "accumulation takes an F32 output and no residual; c is ", args.c.text());
   if (args.bias) {
     expect({"bias", args.bias}, args.c.dtype(), {n});
-    TOKAMAK_CHECK(args.write == Write::kOverwrite && !args.residual && k > 0,
-                  "a bias takes a product, without accumulation and residual; a is ", args.a.text());
+    TOKAMAK_CHECK(args.write == Write::kOverwrite && k > 0, "a bias takes a product, without accumulation; a is ",
+                  args.a.text());
   }
   TOKAMAK_CHECK(args.alpha == 1 || (args.write == Write::kOverwrite && !args.bias && k > 0), "alpha ", args.alpha,
                 " takes a product, without accumulation and bias; a is ", args.a.text());
-  TOKAMAK_CHECK(args.residual_scale == 1 || (args.residual_scale != 0 && args.residual && k > 0), "residual_scale ",
-                args.residual_scale, " takes a product and a residual, and is not 0; a is ", args.a.text());
+  TOKAMAK_CHECK(args.residual_scale == 1 || (args.residual_scale != 0 && args.residual && !args.bias && k > 0),
+                "residual_scale ", args.residual_scale, " takes a product and a residual, no bias, and is not 0; a is ",
+                args.a.text());
   return 2 * product({m, n, k});
 }
 
@@ -132,7 +133,7 @@ double check(const CachedAttention& args) {
   expect_cached(args);
   const int64_t n = args.qkv.dim(0);
   expect({"out", args.out}, args.qkv.dtype(), {n, args.heads.q_width()});
-  TOKAMAK_CHECK(args.window >= 0, "window ", args.window);
+  TOKAMAK_CHECK(args.window >= 0 && args.cap >= 0, "window ", args.window, ", cap ", args.cap);
   const int64_t rows = args.cache.dim(2);
   const bool is_ring = args.window > 0 && rows % kCacheTile == 0 && args.window - 1 + args.max_new <= rows;
   TOKAMAK_CHECK(n == 0 || (0 < args.max_new && args.max_new <= args.max_length && (args.max_length <= rows || is_ring)),
@@ -157,6 +158,12 @@ double check(const SwiGluBackward& args) {
   return 0;
 }
 
+double check(const SoftCap& args) {
+  expect_act({"x", args.x}, 1);
+  TOKAMAK_CHECK(args.cap > 0, "cap ", args.cap);
+  return 0;
+}
+
 double check(const LinearCrossEntropy& args) {
   expect_act({"hidden", args.hidden}, 2);
   expect_rank({"weight", args.weight}, 2);
@@ -165,6 +172,7 @@ double check(const LinearCrossEntropy& args) {
   expect({"targets", args.targets}, DType::kI32, {n});
   expect({"token_loss", args.token_loss}, DType::kF32, {n});
   expect({"sums", args.sums}, DType::kF64, {kStepSums});
+  TOKAMAK_CHECK(args.cap >= 0, "cap ", args.cap);
   TOKAMAK_CHECK(static_cast<bool>(args.dhidden) == static_cast<bool>(args.dweight),
                 "dhidden and dweight are given together or not at all");
   if (args.dhidden) {
@@ -177,6 +185,15 @@ double check(const LinearCrossEntropy& args) {
 double check(const ControlStep& args) {
   expect({"sums", args.sums}, DType::kF64, {kStepSums});
   expect({"control", args.control}, DType::kF32, {kStepControls});
+  if (args.unit_sums) expect({"unit_sums", args.unit_sums}, DType::kF64, {args.unit_sums.dim(0), kStepSums});
+  return 0;
+}
+
+double check(const ClipUnit& args) {
+  expect({"x", args.x}, DType::kF32, {args.x.count()});
+  expect({"unit_sums", args.unit_sums}, DType::kF64, {kStepSums});
+  expect({"sums", args.sums}, DType::kF64, {kStepSums});
+  TOKAMAK_CHECK(args.max_norm > 0, "max_norm ", args.max_norm);
   return 0;
 }
 

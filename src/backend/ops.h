@@ -34,13 +34,13 @@ struct Gemm {
   Tensor b;         // (K, N), or (N, K) if trans_b             dtype of a
   Tensor c;         // (M, N)                                   f32, or dtype of a; accumulated if write says so
   Tensor residual;  // (M, N), may be empty                     dtype of c; not c itself: see cuda/gemm/gemm.cc
-  Tensor bias;      // (N), may be empty                        dtype of c; without residual
+  Tensor bias;      // (N), may be empty                        dtype of c
   Transpose trans_a = Transpose::kNo;
   Transpose trans_b = Transpose::kNo;
   Write write = Write::kOverwrite;  // kAccumulate: c in f32, without residual and bias
   const char* label = "";           // "qkv forward": names this GEMM in profiles and traces
   float alpha = 1;                  // not 1: kOverwrite, K > 0 and no bias
-  float residual_scale = 1;         // not 0; not 1: with a residual, K > 0
+  float residual_scale = 1;         // not 0; not 1: with a residual, without bias, K > 0
   AlgorithmChoice choice = AlgorithmChoice::kTuned;
 };
 
@@ -159,7 +159,8 @@ struct DocumentTables {
 
 // Causal softmax attention within each document, without materialising a T x T matrix (Dao et al. 2022).
 // Query head h uses key-value head h / (Hq / Hkv). For tokens s <= t of one document, with s > t - window if there is
-// a window: S = scale q_t . k_s;  lse_t = log sum_s exp S;  out_t = sum_s exp(S - lse_t) v_s
+// a window: S = scale q_t . k_s, or with a cap cap tanh(scale q_t . k_s / cap); lse_t = log sum_s exp S;
+// out_t = sum_s exp(S - lse_t) v_s
 // In bf16 the weights exp(S - lse), and dS in backward, may be rounded to bf16 before their GEMMs.
 struct Attention {
   Tensor qkv;         // (N, (Hq + 2 Hkv) D) act, queries and keys rotated
@@ -171,6 +172,7 @@ struct Attention {
   int64_t max_length = 0;  // upper bound of the documents' lengths
   Tensor tables = {};      // DocumentTables::tables of these documents and heads; may be empty: the same results
   int64_t window = 0;      // tokens that a token attends to, itself included; 0: all. From max_length on: as 0
+  float cap = 0.0f;        // bound of the logits S; 0: none
 };
 
 struct AttentionBackward {
@@ -185,6 +187,7 @@ struct AttentionBackward {
   int64_t max_length = 0;
   Tensor tables = {};
   int64_t window = 0;
+  float cap = 0.0f;
 };
 
 // Generation. The KV cache of one layer holds the rotated keys and the values of active sequences. Each sequence has
@@ -218,6 +221,7 @@ struct CachedAttention {
   int64_t max_new = 0;     // upper bound of new tokens per sequence
   int64_t max_length = 0;  // upper bound of cached and new tokens per sequence
   int64_t window = 0;      // as in Attention
+  float cap = 0.0f;        // likewise
 };
 
 // out = g(gate) * up, g(x) = silu(x) = x / (1 + exp(-x)), or for GeGLU the gelu of base/math.h      (Shazeer 2020)
@@ -239,7 +243,14 @@ struct SwiGluBackward {
 // Sums over the tokens of a step, all f64, in this order, so that one all-reduce suffices.
 enum StepSum : int64_t { kSumLoss = 0, kSumZLoss = 1, kSumTargets = 2, kSumSquaredGradients = 3, kStepSums = 4 };
 
-// The head: logits = hidden weight^T, in chunks of rows, never materialised whole. With Z = sum exp(logits) and target
+// x = cap tanh(x / cap)
+struct SoftCap {
+  Tensor x;  // (n) f32 or bf16, in and out
+  float cap = 0.0f;
+};
+
+// The head: logits = hidden weight^T, in chunks of rows, never materialised whole; with a cap, SoftCap of these. With
+// Z = sum exp(logits) and target
 // t (rows with target -1 are ignored): loss_n = log Z - logits_t, z_n = z_weight (log Z)^2 (Chowdhery et al. 2022).
 // dlogits = softmax (1 + 2 z_weight log Z) - onehot(t): the gradient of the SUM of loss_n + z_n, without any division.
 // In bf16 the logits may be rounded to bf16 (HeadChunk::logits). Statistics, loss and gradient stay f32, of the rounded
@@ -254,6 +265,7 @@ struct LinearCrossEntropy {
   Tensor dweight;     // (V, C) f32, written as `write` says; empty exactly if dhidden is
   Write write = Write::kAccumulate;
   float z_weight = 0.0f;
+  float cap = 0.0f;  // bound of the logits; 0: none
 };
 
 // The inputs of AdamW that depend on the whole step, computed on the device; all f32, in this order.
@@ -266,7 +278,8 @@ enum StepControl : int64_t {
   kStepControls = 5
 };
 
-// From globally reduced sums: norm = sqrt(squared gradients) / targets.
+// From globally reduced sums: norm = sqrt(squared gradients) / targets. With unit_sums the squared gradients are what
+// the clipping of each unit leaves: the sum of clip^2 squares, clip as in ClipUnit.
 // kGradScale = min(1, max_norm / (norm + 1e-6)) / targets (max_norm 0: 1 / targets). kMeanLoss and kMeanZLoss are
 // per target. kApply = 1, or 0 (and kGradScale 0) if norm, kMeanLoss or kMeanZLoss is not finite in f32, or if
 // kMeanLoss or norm is above its limit.
@@ -279,6 +292,17 @@ struct ControlStep {
   Tensor control;  // (kStepControls) f32
   float max_norm = 0.0f;
   StepLimits limits = {};
+  Tensor unit_sums = {};  // (U, kStepSums) f64, may be empty: kSumSquaredGradients of each unit
+  float max_unit_norm = 0.0f;
+};
+
+// A unit's gradient x = clip x, clip = min(1, max_norm / (norm + 1e-6)), norm = sqrt(squared gradients) / targets; 1 if
+// norm is not finite.
+struct ClipUnit {
+  Tensor x;          // (n) f32, in and out
+  Tensor unit_sums;  // (kStepSums) f64: kSumSquaredGradients of the unit
+  Tensor sums;       // (kStepSums) f64: kSumTargets
+  float max_norm = 0.0f;
 };
 
 // How state in bf16 is rounded at random (base/bf16.h): rounding to nearest would lose every change below 2^-9 of a
@@ -432,8 +456,10 @@ struct RandomNormal {
   V(cached_attention, CachedAttention)        \
   V(swiglu, SwiGlu)                           \
   V(swiglu_backward, SwiGluBackward)          \
+  V(soft_cap, SoftCap)                        \
   V(linear_cross_entropy, LinearCrossEntropy) \
   V(control_step, ControlStep)                \
+  V(clip_unit, ClipUnit)                      \
   V(adamw, AdamW)                             \
   V(muon_momentum, MuonMomentum)              \
   V(normalize, Normalize)                     \

@@ -55,4 +55,15 @@ TOKAMAK_HOST_DEVICE inline float gelu_gradient(float x, float s) {
   return s * (1.0f + x * (1.0f - s) * (kGelu1 + 3.0f * kGelu3 * (x * x)));
 }
 
+// cap tanh(x / cap), within 2e-7 cap: keeps x near 0, and all else within +- cap            (Gemma 2, 2408.00118, 2.2)
+struct TanhCap {
+  float limit, inverse;
+  explicit TanhCap(float cap) : limit(cap), inverse(cap > 0 ? 1.0f / cap : 0.0f) {}  // cap 0: none
+  TOKAMAK_HOST_DEVICE float operator()(float x) const {
+    return limit - 2.0f * limit / (exp_f32(2.0f * inverse * x) + 1.0f);
+  }
+  // The derivative, of the value y.
+  TOKAMAK_HOST_DEVICE float slope(float y) const { return 1.0f - y * inverse * (y * inverse); }
+};
+
 }  // namespace tokamak

@@ -15,7 +15,14 @@ struct Problem {
   float scale = 0.0f;            // 0: 1 / sqrt(D)
   DType act = DType::kF32;
   int64_t window = 0;
+  float cap = 0;
 
+  // The logit of a product of a query and a key, and its derivative by the scaled product.
+  double logit(double product) const {
+    const double x = product * double{factor()}, limit = double{cap};
+    return cap > 0 ? limit * std::tanh(x / limit) : x;
+  }
+  double slope(double logit) const { return cap > 0 ? 1 - std::pow(logit / double{cap}, 2) : 1; }
   int64_t tokens() const {
     int64_t sum = 0;
     for (const int64_t length : lengths) sum += length;
@@ -39,7 +46,8 @@ struct Problem {
     std::string out =
         str(heads.q_heads, "/", heads.kv_heads, " heads of ", heads.head_dim, ", ", name_of(act), ", documents");
     for (const int64_t length : lengths) out += str(" ", length);
-    return window > 0 ? str(out, ", a window of ", window) : out;
+    if (window > 0) out += str(", a window of ", window);
+    return cap > 0 ? str(out, ", a cap of ", cap) : out;
   }
 };
 
@@ -86,6 +94,20 @@ std::vector<Problem> windowed_problems() {
   return out;
 }
 
+// Caps that bend most scores, and caps that bend few, with and without windows. The scores' spread is about 3.
+std::vector<Problem> capped_problems() {
+  std::vector<Problem> out;
+  for (const float cap : {0.5f, 2.0f, 20.0f}) {
+    for (const int64_t window : {0, 20}) {
+      out.push_back({{2, 1, 64}, {3, 1, 0, 64, 70, 62, 200}, 0.3f, DType::kBF16, window, cap});
+      out.push_back({{2, 1, 128}, {130, 33}, -0.2f, DType::kBF16, window, cap});
+      out.push_back({{2, 1, 12}, {130, 1, 5, 64}, 0.7f, DType::kF32, window, cap});
+      out.push_back({{1, 1, 256}, {90, 33}, 0.2f, DType::kF32, window, cap});
+    }
+  }
+  return out;
+}
+
 struct Forward64 {
   Values out, lse;
 };
@@ -107,7 +129,7 @@ Forward64 forward64(const Problem& p, const Values& qkv) {
         for (size_t s = first; s <= t; ++s) {
           double score = 0;
           for (size_t i = 0; i < dim; ++i) score += qkv[t * width + h * dim + i] * qkv[s * width + key + i];
-          weights.push_back(std::exp(score * static_cast<double>(p.factor())));
+          weights.push_back(std::exp(p.logit(score)));
           total += weights.back();
         }
         f.lse[h * n + t] = std::log(total);
@@ -144,7 +166,8 @@ Values backward64(const Problem& p, const Values& qkv, const Values& out, const 
             score += qkv[q + i] * qkv[k + i];
             dp += dout[o + i] * qkv[v + i];
           }
-          const double weight = std::exp(score * scale - lse[h * n + t]), ds = weight * (dp - delta) * scale;
+          const double logit = p.logit(score), weight = std::exp(logit - lse[h * n + t]);
+          const double ds = weight * (dp - delta) * p.slope(logit) * scale;
           for (size_t i = 0; i < dim; ++i) {
             d[q + i] += ds * qkv[k + i];
             d[k + i] += ds * qkv[q + i];
@@ -174,7 +197,8 @@ Outputs run(TestBackend& cpu, const Problem& p, const HostTensor& qkv, int64_t m
                                     .heads = p.heads,
                                     .scale = p.factor(),
                                     .max_length = max_length,
-                                    .window = p.window});
+                                    .window = p.window,
+                                    .cap = p.cap});
   cpu.ops().attention_backward(*cpu.stream, {.qkv = qkv,
                                              .cu_seqlens = cu,
                                              .out = o.out,
@@ -184,7 +208,8 @@ Outputs run(TestBackend& cpu, const Problem& p, const HostTensor& qkv, int64_t m
                                              .heads = p.heads,
                                              .scale = p.factor(),
                                              .max_length = max_length,
-                                             .window = p.window});
+                                             .window = p.window,
+                                             .cap = p.cap});
   return o;
 }
 Outputs run(TestBackend& cpu, const Problem& p) { return run(cpu, p, p.qkv(), p.max_length()); }
@@ -192,6 +217,8 @@ Outputs run(TestBackend& cpu, const Problem& p) { return run(cpu, p, p.qkv(), p.
 // bf16 rounds the weights P, and in backward dS, before they are summed against values of about the size of the result.
 // Each such rounding is 2^-9 of its value; f32 has only its own roundings.
 double tolerance(DType act) { return act == DType::kBF16 ? std::ldexp(1.0, -8) : 3e-6; }
+// A cap moves a logit by 2e-7 of the cap (base/math.h), and a weight by that fraction.
+double tolerance(const Problem& p) { return tolerance(p.act) + 2e-7 * double{p.cap}; }
 
 }  // namespace
 
@@ -233,6 +260,19 @@ TEST_CASE("with a window, attention and its gradient are those of the formula ov
   }
 }
 
+TEST_CASE("with a cap, attention and its gradient are those of bounded logits, and masks come after the cap") {
+  TestBackend cpu;
+  for (const Problem& p : capped_problems()) {
+    INFO(p.text());
+    const Outputs o = run(cpu, p);
+    const Forward64 expected = forward64(p, p.qkv().values());
+    CHECK(max_error_before_rounding(o.out, expected.out) < tolerance(p));
+    CHECK(max_abs_error(o.lse, expected.lse) < 1e-5);
+    const Values gradient = backward64(p, p.qkv().values(), o.out.values(), o.lse.values(), p.dout().values());
+    CHECK(max_error_before_rounding(o.dqkv, gradient) < tolerance(p));
+  }
+}
+
 TEST_CASE("a window of at least the longest document gives the bits of none") {
   TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
@@ -251,8 +291,9 @@ TEST_CASE("a window of at least the longest document gives the bits of none") {
 
 TEST_CASE("attention_backward is the gradient of attention") {
   TestBackend cpu;
-  for (const Problem& p : {Problem{{2, 1, 4}, {5, 3}}, Problem{{1, 1, 2}, {7}}, Problem{{4, 2, 2}, {4}},
-                           Problem{{2, 1, 4}, {6, 4}, 0, DType::kF32, 3}}) {
+  for (const Problem& p :
+       {Problem{{2, 1, 4}, {5, 3}}, Problem{{1, 1, 2}, {7}}, Problem{{4, 2, 2}, {4}},
+        Problem{{2, 1, 4}, {6, 4}, 0, DType::kF32, 3}, Problem{{2, 1, 4}, {6, 4}, 0, DType::kF32, 3, 1.5f}}) {
     INFO(p.text());
     const auto loss = [&](const Values& qkv) { return dot(forward64(p, qkv).out, p.dout().values()); };
     CHECK(max_relative_error(run(cpu, p).dqkv, finite_difference(loss, p.qkv().values())) < 3e-6);
@@ -307,7 +348,9 @@ TEST_CASE("attention stays finite for large scores, and propagates NaN inputs") 
   TestBackend cpu;
   const Problem p{{1, 1, 4}, {20}, 1000.0f};
   // A document of one token has the one score as its lse, large of either sign.
-  for (const Problem& large : {p, Problem{{1, 1, 64}, {1, 1, 1, 1, 70}, 1000.0f, DType::kBF16}}) {
+  for (const Problem& large : {p, Problem{{1, 1, 64}, {1, 1, 1, 1, 70}, 1000.0f, DType::kBF16},
+                               Problem{{1, 1, 64}, {1, 70}, 1000.0f, DType::kBF16, 0, 5.0f},
+                               Problem{{1, 1, 4}, {20}, 1000.0f, DType::kF32, 0, 5.0f}}) {
     const Outputs o = run(cpu, large);
     for (const double x : o.out.values()) REQUIRE(std::isfinite(x));
     for (const double x : o.dqkv.values()) REQUIRE(std::isfinite(x));

@@ -19,7 +19,12 @@ struct Problem {
   float scale = 0.0f;  // 0: 1 / sqrt(D)
   DType act = DType::kF32;
   int64_t window = 0;
+  float cap = 0;
 
+  double logit(double product) const {
+    const double x = product * double{factor()}, limit = double{cap};
+    return cap > 0 ? limit * std::tanh(x / limit) : x;
+  }
   int64_t tokens() const {
     int64_t sum = 0;
     for (const Sequence& s : sequences) sum += s.fresh;
@@ -39,7 +44,8 @@ struct Problem {
   std::string text() const {
     std::string out = str(heads.q_heads, "/", heads.kv_heads, " heads of ", heads.head_dim, ", ", name_of(act));
     for (const Sequence& s : sequences) out += str(", ", s.cached, " + ", s.fresh);
-    return window > 0 ? str(out, ", a window of ", window) : out;
+    if (window > 0) out += str(", a window of ", window);
+    return cap > 0 ? str(out, ", a cap of ", cap) : out;
   }
   // All of a sequence's tokens, cached and new.                                   (cached + fresh, (Hq + 2 Hkv) D)
   Values whole(size_t s) const {
@@ -106,7 +112,8 @@ HostTensor run(TestBackend& backend, const Problem& p, const Inputs& in) {
                                                    .scale = p.factor(),
                                                    .max_new = p.max_new(),
                                                    .max_length = p.max_length(),
-                                                   .window = p.window});
+                                                   .window = p.window,
+                                                   .cap = p.cap});
   return out;
 }
 
@@ -127,7 +134,7 @@ Values attention64(const Problem& p) {
         for (int64_t k = first; k <= t; ++k) {
           double score = 0;
           for (int64_t i = 0; i < dim; ++i) score += at(t, h * dim + i) * at(k, key + i);
-          scores.push_back(score * static_cast<double>(p.factor()));
+          scores.push_back(p.logit(score));
         }
         const double top = *std::max_element(scores.begin(), scores.end());
         for (int64_t k = first; k <= t; ++k) {
@@ -187,6 +194,20 @@ TEST_CASE("with a window, cached_attention sees the last tokens of the sequence 
   for (const DType act : {DType::kF32, DType::kBF16}) {
     for (Problem p : problems_of(act)) {
       for (const int64_t window : {1, 3, 64, 513}) {
+        p.window = window;
+        INFO(p.text());
+        CHECK(max_error_before_rounding(run(backend, p, inputs_of(p, kNotANumber)), attention64(p)) < tolerance(act));
+      }
+    }
+  }
+}
+
+TEST_CASE("with a cap, cached_attention bounds the logits before it masks") {
+  TestBackend backend;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    for (Problem p : problems_of(act)) {
+      p.cap = 0.8f;
+      for (const int64_t window : {0, 64}) {
         p.window = window;
         INFO(p.text());
         CHECK(max_error_before_rounding(run(backend, p, inputs_of(p, kNotANumber)), attention64(p)) < tolerance(act));

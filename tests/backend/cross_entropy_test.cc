@@ -12,6 +12,7 @@ struct Problem {
   DType act = DType::kF32;
   int ignore_every = 3;  // every third token has no target
   double logit_scale = 1.0;
+  float cap = 0;
 
   HostTensor h() const { return random_tensor(act, {tokens, hidden}, "hidden"); }
   HostTensor w() const {
@@ -23,7 +24,8 @@ struct Problem {
     return HostTensor(DType::kI32, {tokens}, out);
   }
   std::string text() const {
-    return str(name_of(act), " N ", tokens, " C ", hidden, " V ", vocab, " z ", z_weight, " logits ", logit_scale);
+    return str(name_of(act), " N ", tokens, " C ", hidden, " V ", vocab, " z ", z_weight, " logits ", logit_scale,
+               " cap ", cap);
   }
 };
 
@@ -44,7 +46,13 @@ const std::vector<Problem> kProblems = {
     {20, 5, 40004, 1e-3f, DType::kBF16},
     {20, 5, 40008, 1e-3f, DType::kBF16},  // whole vectors of bf16
     {50, 16, 33, 1e-3f, DType::kBF16, 3, 8.0},
+    {50, 16, 33, 1e-3f, DType::kF32, 3, 3.0, 1.5f},
+    {37, 29, 101, 1e-2f, DType::kF32, 3, 3.0, 30.0f},
+    {37, 30, 101, 1e-2f, DType::kBF16, 3, 3.0, 1.5f},
+    {20, 5, 40004, 1e-3f, DType::kBF16, 3, 3.0, 4.0f},
 };
+
+constexpr double kCapError = 0x1p-21;  // of a cap, relative to it: ex2.approx and its argument
 
 // Values, and bounds on how much rounding the logits to bf16 changes each of them.
 struct Result64 {
@@ -56,15 +64,17 @@ struct Result64 {
   double count = 0;
 };
 
-// `rounding`: relative error of a logit. It moves logit x_j by at most e_j = rounding |x_j|. log Z, a softmax-weighted
-// mean of logits, moves by at most E = max e_j. So the loss moves by at most E + e_t, and p_j = exp(x_j - log Z) by at
-// most the factor exp(e_j + E). dhidden and dweight sum such errors times |weight| or |hidden|.
+// `rounding`: relative error of a logit. It moves logit x_j by at most e_j = rounding |x_j|. A cap has a slope of at
+// most 1, and an error of its own, kCapError cap. log Z, a softmax-weighted mean of logits, moves by at most
+// E = max e_j. So the loss moves by at most E + e_t, and p_j = exp(x_j - log Z) by at most the factor exp(e_j + E).
+// dhidden and dweight sum such errors times |weight| or |hidden|.
 Result64 reference64(const Problem& p, const Values& h, const Values& w, const Values& targets, double rounding) {
   const auto n = static_cast<size_t>(p.tokens), c = static_cast<size_t>(p.hidden), v = static_cast<size_t>(p.vocab);
   const auto z_weight = static_cast<double>(p.z_weight);
   const Result64::Numbers zeros{Values(n), Values(n * c), Values(v * c)};
   Result64 r{zeros, zeros};
-  Values logits(v);
+  Values logits(v), moves(v);
+  const double cap = double{p.cap};
   for (size_t t = 0; t < n; ++t) {
     if (targets[t] < 0) continue;
     const auto target = static_cast<size_t>(targets[t]);
@@ -72,13 +82,15 @@ Result64 reference64(const Problem& p, const Values& h, const Values& w, const V
     for (size_t j = 0; j < v; ++j) {
       logits[j] = 0;
       for (size_t i = 0; i < c; ++i) logits[j] += h[t * c + i] * w[j * c + i];
+      moves[j] = rounding * std::abs(logits[j]) + kCapError * cap;
+      if (cap > 0) logits[j] = cap * std::tanh(logits[j] / cap);
       top = std::max(top, logits[j]);
     }
     for (size_t j = 0; j < v; ++j) z += std::exp(logits[j] - top);
     const double log_z = top + std::log(z);
-    const double greatest = rounding * max_abs(logits), factor = 1 + 2 * z_weight * log_z;
+    const double greatest = max_abs(moves), factor = 1 + 2 * z_weight * log_z;
     r.value.losses[t] = log_z - logits[target];
-    r.change.losses[t] = greatest + rounding * std::abs(logits[target]);
+    r.change.losses[t] = greatest + moves[target];
     r.value.loss += r.value.losses[t];
     r.change.loss += r.change.losses[t];
     r.value.z_loss += z_weight * log_z * log_z;
@@ -86,10 +98,13 @@ Result64 reference64(const Problem& p, const Values& h, const Values& w, const V
     r.count += 1;
     for (size_t j = 0; j < v; ++j) {
       const double probability = std::exp(logits[j] - log_z);
-      const double d = probability * factor - (j == target ? 1 : 0);
-      const double moved = std::expm1(greatest + rounding * std::abs(logits[j]));
+      const double slope = cap > 0 ? 1 - std::pow(logits[j] / cap, 2) : 1;
+      const double without_cap = probability * factor - (j == target ? 1 : 0), d = without_cap * slope;
+      const double moved = std::expm1(greatest + moves[j]);
       const double more = 2 * z_weight * greatest;  // change of the factor
-      const double dd = probability * (moved * (std::abs(factor) + more) + more);
+      const double moved_slope = cap > 0 ? moves[j] * (2 * std::abs(logits[j]) + moves[j]) / (cap * cap) : 0;
+      const double dd =
+          probability * (moved * (std::abs(factor) + more) + more) * slope + std::abs(without_cap) * moved_slope;
       for (size_t i = 0; i < c; ++i) {
         r.value.dhidden[t * c + i] += d * w[j * c + i];
         r.value.dweight[j * c + i] += d * h[t * c + i];
@@ -145,7 +160,8 @@ Outputs run(TestBackend& cpu, const Problem& p, Write write, const HostTensor& h
                                                .dhidden = o.dhidden,
                                                .dweight = o.dweight,
                                                .write = write,
-                                               .z_weight = p.z_weight});
+                                               .z_weight = p.z_weight,
+                                               .cap = p.cap});
   return o;
 }
 

@@ -127,6 +127,27 @@ TEST_CASE("casts give the same bits for any number of threads", "[threads]") {
   });
 }
 
+TEST_CASE("soft_cap bounds values by cap tanh(x / cap), and keeps NaN") {
+  TestBackend cpu;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t n : kCounts) {
+      for (const float cap : {0.5f, 30.0f}) {
+        const HostTensor given = random_tensor(dtype, {n + 2}, "x", 20.0), x = given;
+        cpu.ops().soft_cap(*cpu.stream, {.x = x.view().flat(1, n + 1), .cap = cap});
+        Values expected = given.values();
+        for (size_t i = 1; i + 1 < expected.size(); ++i) {
+          expected[i] = double{cap} * std::tanh(expected[i] / double{cap});
+        }
+        CHECK(max_error_before_rounding(x, expected) < 3e-7);
+      }
+    }
+  }
+  const HostTensor x(DType::kF32, {4}, {NAN, kInf, -kInf, 1e30});
+  cpu.ops().soft_cap(*cpu.stream, {.x = x, .cap = 2.0f});
+  CHECK(std::isnan(x.values()[0]));
+  CHECK((x.values()[1] == 2 && x.values()[2] == -2 && x.values()[3] == 2));
+}
+
 TEST_CASE("zero_non_finite writes a zero over what is not finite, and leaves all else to the bit") {
   TestBackend cpu;
   const Values specials = {NAN, kInf, -kInf, -0.0, 3e38, 1e-40, 7.5};

@@ -23,7 +23,8 @@ const std::vector<Sizes> kSizes = {{1, 1, 1},     {1, 29, 3},      {37, 1, 5},  
 const std::vector<Sizes> kFewRows = {{1, 16, 32}, {1, 45, 1},   {2, 17, 31},  {3, 50, 33}, {4, 5, 64},  {5, 100, 97},
                                      {6, 33, 15}, {7, 16, 700}, {8, 48, 130}, {8, 3, 63},  {9, 40, 65}, {1, 1000, 769}};
 
-enum class AddedOperand { kNothing, kOutput, kResidual, kBias };
+enum class AddedOperand { kNothing, kOutput, kResidual, kBias, kResidualAndBias };
+bool has_bias(AddedOperand kind) { return kind == AddedOperand::kBias || kind == AddedOperand::kResidualAndBias; }
 
 // alpha and residual_scale: any factors whose ratio f32 rounds.
 struct Scales {
@@ -92,8 +93,8 @@ HostTensor run(TestBackend& cpu, const Problem& p, const Operands& given, AddedO
   HostTensor c = kind == AddedOperand::kOutput ? added : random_tensor(p.types.out, {p.s.m, p.s.n}, "rubbish", 100.0);
   Gemm gemm{.a = given.a, .b = given.b, .c = c, .trans_a = p.ta, .trans_b = p.tb};
   if (kind == AddedOperand::kOutput) gemm.write = Write::kAccumulate;
-  if (kind == AddedOperand::kResidual) gemm.residual = added;
-  if (kind == AddedOperand::kBias) gemm.bias = bias;
+  if (kind == AddedOperand::kResidual || kind == AddedOperand::kResidualAndBias) gemm.residual = added;
+  if (has_bias(kind)) gemm.bias = bias;
   gemm.alpha = scales.alpha;
   gemm.residual_scale = scales.residual;
   cpu.ops().gemm(*cpu.stream, gemm);
@@ -107,10 +108,11 @@ void check(TestBackend& cpu, const Problem& p, AddedOperand kind, Scales scales 
   const Operands given(p);
   Values expected = product64(p, given.a.values(), given.b.values());
   for (double& x : expected) x *= double{scales.alpha};
-  if (kind == AddedOperand::kBias) {
+  if (has_bias(kind)) {
     const Values bias = given.bias.values();
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
-  } else if (kind != AddedOperand::kNothing) {
+  }
+  if (kind != AddedOperand::kNothing && kind != AddedOperand::kBias) {
     const Values added = given.added.values();
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += double{scales.residual} * added[i];
   }
@@ -171,6 +173,17 @@ TEST_CASE("gemm adds a residual and rounds once") {
     for (const Sizes& s : kSizes) {
       for (const Transpose t : {kNo, kYes}) {
         for (const Transpose tb : {kNo, kYes}) check(cpu, {s, types, t, tb}, AddedOperand::kResidual);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm adds a residual and a bias and rounds once") {
+  TestBackend cpu;
+  for (const Types& types : kTypes) {
+    for (const std::vector<Sizes>& sizes : {kSizes, kFewRows}) {
+      for (const Sizes& s : sizes) {
+        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, types, kNo, tb}, AddedOperand::kResidualAndBias);
       }
     }
   }

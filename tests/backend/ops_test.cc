@@ -53,9 +53,9 @@ std::vector<Refusal> refusals() {
        }},
       {"gemm: bias of another length", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .bias = column}); }},
       {"gemm: bias of another type", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .bias = bf({5})}); }},
-      {"gemm: bias and residual",
+      {"gemm: bias and a scaled residual",
        [](Ops& o, Stream& s) {
-         o.gemm(s, {.a = a, .b = b, .c = c, .residual = f32({3, 5}), .bias = f32({5})});
+         o.gemm(s, {.a = a, .b = b, .c = c, .residual = f32({3, 5}), .bias = f32({5}), .residual_scale = 2});
        }},
       {"gemm: accumulation with a bias",
        [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .bias = f32({5}), .write = Write::kAccumulate}); }},

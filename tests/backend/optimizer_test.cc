@@ -32,6 +32,43 @@ TEST_CASE("control_step divides by the targets and clips to the norm") {
   CHECK(control_of({150, 5, 50, 0}, 1.0f)[kGradScale] == Approx(1.0 / 50).epsilon(1e-7));      // no gradient
 }
 
+TEST_CASE("control_step of units takes the norm of what their clipping leaves, and is not finite where a unit is not") {
+  TestBackend cpu;
+  const auto control_with = [&](const Values& squares) {
+    Values rows(squares.size() * kStepSums, 7.0);
+    for (size_t u = 0; u < squares.size(); ++u) rows[u * kStepSums + kSumSquaredGradients] = squares[u];
+    const HostTensor sums(DType::kF64, {kStepSums}, {150, 5, 50, 0}),
+        units(DType::kF64, {static_cast<int64_t>(squares.size()), kStepSums}, rows);
+    HostTensor control(DType::kF32, {kStepControls});
+    cpu.ops().control_step(
+        *cpu.stream, {.sums = sums, .control = control, .max_norm = 0.5f, .unit_sums = units, .max_unit_norm = 0.8f});
+    return control.values();
+  };
+  // 50 targets: units of norm 4, 0.6 and 0. The first is clipped to 0.8.
+  const Values clipped = control_with({40000, 900, 0});
+  CHECK(clipped[kGradNorm] == Approx(1).epsilon(1e-6));
+  CHECK(clipped[kGradScale] == Approx(0.5 / 50).epsilon(1e-5));
+  CHECK(clipped[kApply] == 1);
+  for (const double bad : {kNaN, kInf}) CHECK(control_with({40000, bad, 0})[kApply] == 0);
+}
+
+TEST_CASE("clip_unit scales a gradient down to the norm, and leaves smaller ones and those that are not finite") {
+  TestBackend cpu;
+  for (const int64_t n : {1, 5, 1000, 100001}) {
+    const HostTensor given = random_tensor(DType::kF32, {n}, "gradient");
+    const HostTensor sums(DType::kF64, {kStepSums}, {0, 0, 50, 0});
+    const auto clipped = [&](double squares) {
+      const HostTensor x = given, unit(DType::kF64, {kStepSums}, {1, 2, 3, squares});
+      cpu.ops().clip_unit(*cpu.stream, {.x = x, .unit_sums = unit, .sums = sums, .max_norm = 0.8f});
+      return x;
+    };
+    Values expected = given.values();
+    for (double& x : expected) x *= 0.8 / (4 + 1e-6);
+    CHECK(max_relative_error(clipped(40000), expected) < 2e-7);
+    for (const double squares : {900.0, 0.0, kNaN, kInf}) CHECK((clipped(squares).bytes() == given.bytes()));
+  }
+}
+
 TEST_CASE("control_step skips a step whose loss or norm is not finite") {
   for (const Values& sums : std::vector<Values>{{kNaN, 0, 50, 1},
                                                 {kInf, 0, 50, 1},

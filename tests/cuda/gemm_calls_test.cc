@@ -51,7 +51,8 @@ class Operand {
   Tensor view_;
 };
 
-enum class Adds { kNothing, kOutput, kResidual, kScaledResidual, kBias };
+enum class Adds { kNothing, kOutput, kResidual, kScaledResidual, kBias, kResidualAndBias };
+bool has_bias(Adds adds) { return adds == Adds::kBias || adds == Adds::kResidualAndBias; }
 
 // c = op(a) op(b) + what is added, through `gemm`; whether the result is right.
 bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bool ta, bool tb, Adds adds,
@@ -66,19 +67,18 @@ bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bo
             .trans_b = tb ? Transpose::kYes : Transpose::kNo,
             .choice = choice};
   if (adds == Adds::kOutput) args.write = Write::kAccumulate;
-  if (adds == Adds::kResidual || adds == Adds::kScaledResidual) args.residual = other;
+  if (adds == Adds::kResidual || adds == Adds::kScaledResidual || adds == Adds::kResidualAndBias) args.residual = other;
   if (adds == Adds::kScaledResidual) {
     args.alpha = 3;
     args.residual_scale = -2;
   }
-  if (adds == Adds::kBias) args.bias = Tensor(bias).reshape({n});
+  if (has_bias(adds)) args.bias = Tensor(bias).reshape({n});
   std::vector<float> expected;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
-      float sum = adds == Adds::kNothing  ? 0
-                  : adds == Adds::kBias   ? bias.at(j)
-                  : adds == Adds::kOutput ? c.at(i * n + j)
-                                          : args.residual_scale * other.at(i * n + j);
+      float sum = has_bias(adds) ? bias.at(j) : 0;
+      if (adds == Adds::kOutput) sum += c.at(i * n + j);
+      if (args.residual) sum += args.residual_scale * other.at(i * n + j);
       for (int64_t l = 0; l < k; ++l)
         sum += args.alpha * a.at(ta ? l * m + i : i * k + l) * b.at(tb ? j * k + l : l * n + j);
       expected.push_back(sum);
@@ -112,14 +112,14 @@ TEST_CASE("every GEMM of ops.h follows from the descriptors passed to cuBLASLt")
       for (const auto& sizes : {std::array<int64_t, 3>{3, 5, 7}, {1, 4, 6}, {4, 1, 2}}) {
         for (const bool ta : {false, true}) {
           for (const bool tb : {false, true}) {
-            for (const Adds adds :
-                 {Adds::kNothing, Adds::kOutput, Adds::kResidual, Adds::kScaledResidual, Adds::kBias}) {
+            for (const Adds adds : {Adds::kNothing, Adds::kOutput, Adds::kResidual, Adds::kScaledResidual, Adds::kBias,
+                                    Adds::kResidualAndBias}) {
               if (adds == Adds::kOutput && out != DType::kF32) continue;
               CHECK(holds(gemm, sizes, in, out, ta, tb, adds));
               CHECK(library.compute_type ==
                     (tf32 && in == DType::kF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F));
               // No partial sums in bf16, and none at all beside a bias in bf16.
-              CHECK(library.reductions == (adds == Adds::kBias && out == DType::kBF16
+              CHECK(library.reductions == (has_bias(adds) && out == DType::kBF16
                                                ? CUBLASLT_REDUCTION_SCHEME_NONE
                                                : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
             }

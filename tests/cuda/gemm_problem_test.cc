@@ -16,7 +16,7 @@ namespace {
 
 constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
 
-enum class AddedOperand { kNothing, kOutput, kResidual, kScaledResidual, kBias };
+enum class AddedOperand { kNothing, kOutput, kResidual, kScaledResidual, kBias, kResidualAndBias };
 constexpr float kAlpha = 3, kResidualScale = -2;
 
 // A matrix with memory of its own.
@@ -47,12 +47,15 @@ struct Case {
   Gemm gemm() {
     Gemm args{.a = a, .b = b, .c = c, .trans_a = ta, .trans_b = tb};
     if (added == AddedOperand::kOutput) args.write = Write::kAccumulate;
-    if (added == AddedOperand::kResidual || added == AddedOperand::kScaledResidual) args.residual = residual;
+    if (added == AddedOperand::kResidual || added == AddedOperand::kScaledResidual ||
+        added == AddedOperand::kResidualAndBias) {
+      args.residual = residual;
+    }
     if (added == AddedOperand::kScaledResidual) {
       args.alpha = kAlpha;
       args.residual_scale = kResidualScale;
     }
-    if (added == AddedOperand::kBias) args.bias = Tensor(bias).reshape({n});
+    if (added == AddedOperand::kBias || added == AddedOperand::kResidualAndBias) args.bias = Tensor(bias).reshape({n});
     return args;
   }
 };
@@ -62,11 +65,12 @@ std::vector<float> expected(const Case& x) {
   std::vector<float> out;
   for (int64_t i = 0; i < x.m; ++i) {
     for (int64_t j = 0; j < x.n; ++j) {
-      float sum = x.added == AddedOperand::kNothing          ? 0
-                  : x.added == AddedOperand::kBias           ? x.bias.at(0, j)
-                  : x.added == AddedOperand::kResidual       ? x.residual.at(i, j)
-                  : x.added == AddedOperand::kScaledResidual ? kResidualScale * x.residual.at(i, j)
-                                                             : x.c.at(i, j);
+      float sum = x.added == AddedOperand::kNothing           ? 0
+                  : x.added == AddedOperand::kBias            ? x.bias.at(0, j)
+                  : x.added == AddedOperand::kResidualAndBias ? x.residual.at(i, j) + x.bias.at(0, j)
+                  : x.added == AddedOperand::kResidual        ? x.residual.at(i, j)
+                  : x.added == AddedOperand::kScaledResidual  ? kResidualScale * x.residual.at(i, j)
+                                                              : x.c.at(i, j);
       for (int64_t l = 0; l < x.k; ++l) {
         sum += (x.added == AddedOperand::kScaledResidual ? kAlpha : 1) * (x.ta == kYes ? x.a.at(l, i) : x.a.at(i, l)) *
                (x.tb == kYes ? x.b.at(j, l) : x.b.at(l, j));
@@ -105,8 +109,9 @@ TEST_CASE("the column-major problem equals the row-major GEMM, for every transpo
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {1, 6, 4}, {6, 1, 4}, {3, 4, 1}, {1, 1, 1}}) {
     for (const Transpose ta : {kNo, kYes}) {
       for (const Transpose tb : {kNo, kYes}) {
-        for (const AddedOperand added : {AddedOperand::kNothing, AddedOperand::kOutput, AddedOperand::kResidual,
-                                         AddedOperand::kScaledResidual, AddedOperand::kBias}) {
+        for (const AddedOperand added :
+             {AddedOperand::kNothing, AddedOperand::kOutput, AddedOperand::kResidual, AddedOperand::kScaledResidual,
+              AddedOperand::kBias, AddedOperand::kResidualAndBias}) {
           INFO("(" << m << ", " << n << ", " << k << ") transposed " << (ta == kYes) << (tb == kYes) << ", added "
                    << static_cast<int>(added));
           Case x{m, n, k, ta, tb, added};

@@ -22,7 +22,7 @@ void run(const Attention& args, int64_t begin, int64_t end, int64_t head, std::b
                     .out_stride = heads.q_width(),
                     .lse = args.lse.as<float>() + head * args.qkv.dim(0) + begin,
                     .window = effective_window(args.window, args.max_length)},
-                   length, dim, args.scale * kLog2E, m);
+                   length, dim, ScoreScale(args.scale, args.cap), m);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // attention.cc. For each tile, with delta_t = dO_t . O_t and c = scale log2(e):
 //   P^T = 2^(c K Q^T - lse log2(e));  dS^T = P^T (V dO^T - delta);
 //   dV += P^T dO;  dK += scale dS^T Q;  dQ^T += scale K^T dS^T.
+// With a cap, K Q^T is capped in place, c is 1, and dS^T has the cap's derivative as a factor.
 // A task is a document and a key-value head. It visits the query heads of its group in order, so dK and dV have one
 // writer and one order of summation. In bf16, P and dS are rounded to bf16 before their GEMMs.
 #include <cmath>
@@ -56,13 +57,16 @@ struct BackwardMemory {
 
 struct GradientTile {
   TileMask mask;  // queries: a multiple of kLanes
-  float scale;    // c
+  const ScoreScale& scale;
 };
 
+enum class Capped { kNo, kYes };
+
 // Turns S^T and dP^T of a tile into P^T and dS^T, in the formats of the next three GEMMs.
-template <TileMask::Hides kHides, class E>
+template <TileMask::Hides kHides, Capped kCapped, class E>
 void gradient_lanes(const GradientTile& tile, int64_t j, const BackwardMemory<E>& m) {
   const TileMask& mask = tile.mask;
+  const float factor = tile.scale.factor();
   const int64_t n = mask.queries;
   const SeenKeys<kHides> seen(mask.first_query + j - mask.first_key, mask);
   const Vec lse = load(m.lse + mask.first_query + j), delta = load(m.delta + mask.first_query + j);
@@ -70,8 +74,9 @@ void gradient_lanes(const GradientTile& tile, int64_t j, const BackwardMemory<E>
   const auto row = [&](int64_t s) {
     Vec p{}, ds{};
     if (s < keys) {
-      p = seen.pick(s, exp2(load(m.scores + s * n + j) * tile.scale - lse), Vec{});
+      p = seen.pick(s, exp2(load(m.scores + s * n + j) * factor - lse), Vec{});
       ds = p * (load(m.dp + s * n + j) - delta);
+      if constexpr (kCapped == Capped::kYes) ds *= tile.scale.slope(load(m.scores + s * n + j));
     }
     store(m.p + s * n + j, p);
     store(m.ds + s * n + j, ds);
@@ -86,7 +91,10 @@ void gradient_lanes(const GradientTile& tile, int64_t j, const BackwardMemory<E>
 template <class E>
 void gradient(const GradientTile& tile, const BackwardMemory<E>& m) {
   with_mask(tile.mask.hides(), [&](auto hides) {
-    for (int64_t j = 0; j < tile.mask.queries; j += kLanes) gradient_lanes<hides.value>(tile, j, m);
+    for (int64_t j = 0; j < tile.mask.queries; j += kLanes) {
+      tile.scale.capped() ? gradient_lanes<hides.value, Capped::kYes>(tile, j, m)
+                          : gradient_lanes<hides.value, Capped::kNo>(tile, j, m);
+    }
   });
 }
 
@@ -102,6 +110,7 @@ class Backward {
         width_(round_up(dim_, kLanes)),
         tokens_(args.qkv.dim(0)),
         scale_(args.scale),
+        score_scale_(args.scale, args.cap),
         qkv_(args.qkv.as<T>()),
         out_(args.out.as<T>()),
         dout_(args.dout.as<T>()),
@@ -177,7 +186,8 @@ class Backward {
     const E *k = m.keys + s * dim_, *v = m.values + s * dim_;
     multiply<E>({.a = k, .a_stride = dim_, .b = m.queries + t * dim_, .c = m.scores, .m = keys, .n = n, .k = dim_});
     multiply<E>({.a = v, .a_stride = dim_, .b = m.dout + t * dim_, .c = m.dp, .m = keys, .n = n, .k = dim_});
-    gradient(GradientTile{{t, n, s, keys, window_}, scale_ * kLog2E}, m);
+    score_scale_.cap(m.scores, keys * n);
+    gradient(GradientTile{{t, n, s, keys, window_}, score_scale_}, m);
     const auto add_keys = [&](const E* weights, const E* rows, float* sums) {
       multiply<E>({.a = weights,
                    .a_stride = n,
@@ -211,6 +221,7 @@ class Backward {
   HeadLayout heads_;
   int64_t dim_, width_, tokens_;
   float scale_;
+  ScoreScale score_scale_;
   const T *qkv_, *out_, *dout_;
   int64_t window_;
   const float* lse_;

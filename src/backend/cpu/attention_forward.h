@@ -1,6 +1,7 @@
 // Attention, forward: flash attention (Dao et al. 2022) on tiles of 64 queries and 64 keys. Scores are held transposed,
 // S^T[s][t], so that all of a query's statistics lie in one lane and softmax needs no sums across lanes:
 //   S^T = K Q^T;  P^T = 2^(c S^T - m);  O^T += V^T P^T,  c = scale log2(e), m the running maximum over keys.
+// With a cap, S^T is capped in place, and c is 1.
 // In bf16, P is rounded to bf16 before its GEMM; the row sums of P are not.
 #pragma once
 
@@ -125,9 +126,9 @@ void pack_keys(const KeysAndValues<T>& kv, int64_t dim, const ForwardMemory<Tile
   }
 }
 
-// Queries t to t + kBlock against the packed keys; `scale` is c.
+// Queries t to t + kBlock against the packed keys.
 template <class T>
-void query_block(const Queries<T>& q, int64_t t, int64_t all_keys, int64_t dim, float scale,
+void query_block(const Queries<T>& q, int64_t t, int64_t all_keys, int64_t dim, const ScoreScale& scale,
                  const ForwardMemory<TileElement<T>>& m) {
   using E = TileElement<T>;
   const int64_t count = std::min(kBlock, q.count - t), n = round_up(count, kLanes), first = q.first + t;
@@ -139,7 +140,8 @@ void query_block(const Queries<T>& q, int64_t t, int64_t all_keys, int64_t dim, 
   for (int64_t s = TileMask::first_tile(first, q.window); s < first + count; s += kBlock) {
     const int64_t keys = std::min(kBlock, all_keys - s);
     multiply<E>({.a = m.keys + s * dim, .a_stride = dim, .b = m.queries, .c = m.scores, .m = keys, .n = n, .k = dim});
-    softmax(SoftmaxTile{{first, n, s, keys, q.window}, dim, scale}, m);
+    scale.cap(m.scores, keys * n);
+    softmax(SoftmaxTile{{first, n, s, keys, q.window}, dim, scale.factor()}, m);
     multiply<E>({.a = m.values + s * dim,
                  .a_stride = kBlock,
                  .b = m.p,
@@ -156,7 +158,8 @@ void query_block(const Queries<T>& q, int64_t t, int64_t all_keys, int64_t dim, 
 }
 
 template <class T>
-void attend(const Queries<T>& q, int64_t all_keys, int64_t dim, float scale, const ForwardMemory<TileElement<T>>& m) {
+void attend(const Queries<T>& q, int64_t all_keys, int64_t dim, const ScoreScale& scale,
+            const ForwardMemory<TileElement<T>>& m) {
   for (int64_t t = 0; t < q.count; t += kBlock) query_block(q, t, all_keys, dim, scale, m);
 }
 

@@ -72,6 +72,35 @@ void with_mask(TileMask::Hides hides, const Run& run) {
   run(std::integral_constant<TileMask::Hides, kLaterAndEarlier>());
 }
 
+// How products of queries and keys become scores, in units of ln 2: scale x, or cap tanh(scale x / cap).
+class ScoreScale {
+ public:
+  ScoreScale(float scale, float cap)
+      : factor_(cap > 0 ? 1.0f : scale * kLog2E),
+        limit_(cap * kLog2E),
+        inner_(cap > 0 ? 2 * kLog2E * scale / cap : 0.0f) {}
+
+  bool capped() const { return limit_ > 0; }
+  // Caps products, if there is a cap. factor() then turns them into scores.
+  void cap(float* products, int64_t count) const {
+    if (!capped()) return;
+    for (int64_t i = 0; i < count; i += simd::kLanes) simd::store(products + i, capped(simd::load(products + i)));
+  }
+  float factor() const { return factor_; }
+  simd::Vec score(simd::Vec product) const { return capped() ? capped(product) : product * factor_; }
+  // The derivative of capped() by scale x.
+  simd::Vec slope(simd::Vec score) const { return 1.0f - score / limit_ * (score / limit_); }
+
+ private:
+  simd::Vec capped(simd::Vec x) const {
+    x *= inner_;
+    const simd::Vec within = x > 126.0f ? simd::splat(126.0f) : x;  // of exp2
+    return limit_ - 2.0f * limit_ / (simd::exp2(within) + 1.0f);
+  }
+
+  float factor_, limit_, inner_;
+};
+
 // The documents of a call, validated.
 struct Documents {
   const int32_t* begins;

@@ -90,13 +90,13 @@ void add_values(const float* weights, const T* values, int64_t keys, int64_t dim
   for (int v = 0; v < kVecs; ++v) store(out + at + v * kLanes, sums[v]);
 }
 
-// One row against `keys` keys and their values, at most kKeysAtOnce; `scale` is scale log2(e).
+// One row against `keys` keys and their values, at most kKeysAtOnce.
 template <class T>
-void attend_block(const T* keys, const T* values, int64_t count, int64_t dim, float scale, int64_t row,
+void attend_block(const T* keys, const T* values, int64_t count, int64_t dim, const ScoreScale& scale, int64_t row,
                   const RowsMemory& m) {
   float top = m.maximum[row];
   for (int64_t s = 0; s < count; s += kLanes) {
-    store(m.scores + s, scores_of(m.queries + row * m.width, keys + s * dim, count - s, dim) * scale);
+    store(m.scores + s, scale.score(scores_of(m.queries + row * m.width, keys + s * dim, count - s, dim)));
     for (int64_t i = s; i < std::min(s + kLanes, count); ++i) top = std::max(top, m.scores[i]);
   }
   const float shrink = exp2(splat(m.maximum[row] - top))[0];
@@ -124,7 +124,7 @@ class Attending {
         batch_(batch),
         dim_(args.heads.head_dim),
         group_(args.heads.q_heads / args.heads.kv_heads),
-        scale_(args.scale * kLog2E),
+        scale_(args.scale, args.cap),
         window_(effective_window(args.window, args.max_length)),
         qkv_(args.qkv.as<T>()),
         cache_(args.cache.as<T>()),
@@ -209,7 +209,7 @@ class Attending {
   HeadLayout heads_;
   const Batch& batch_;
   int64_t dim_, group_;
-  float scale_;
+  ScoreScale scale_;
   int64_t window_;
   const T* qkv_;
   const T* cache_;

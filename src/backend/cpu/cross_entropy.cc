@@ -67,30 +67,39 @@ double log_sum_exp(const float* x, int64_t vocab) {
   return double(highest) + std::log(double(sum(total)));
 }
 
-// dlogits of a row; d may be x itself.
+// dlogits of a row; d may be x itself. `inverse_cap` is 0 without a cap, so that the cap's derivative is 1.
 template <class T>
-void gradient(const float* x, int64_t vocab, int32_t target, float log_z, float factor, T* d) {
+void gradient(const float* x, int64_t vocab, int32_t target, float log_z, float factor, float inverse_cap, T* d) {
   const float at_target = x[target];
+  const auto slope = [&](Vec logits) { return 1.0f - logits * inverse_cap * (logits * inverse_cap); };
   for_each_vector(vocab, [&](int64_t i, int64_t lanes) {
-    const Vec v = factor * exp2((load_lanes(x + i, lanes, 0.0f) - log_z) * kLog2E);
+    const Vec logits = load_lanes(x + i, lanes, 0.0f);
+    const Vec v = factor * exp2((logits - log_z) * kLog2E) * slope(logits);
     lanes == kLanes ? store(d + i, v) : store_part(d + i, lanes, v);
   });
-  d[target] = from_float<T>(factor * exp2(splat((at_target - log_z) * kLog2E))[0] - 1.0f);
+  const float d_target = factor * exp2(splat((at_target - log_z) * kLog2E))[0] - 1.0f;
+  d[target] = from_float<T>(d_target * slope(splat(at_target))[0]);
 }
 
-// Row n of the batch, whose logits are x.
+// Row n of the batch, whose logits are x; they are capped in place.
 template <class T>
-void loss_row(const LinearCrossEntropy& args, int64_t n, const float* x, float* z_loss, T* d) {
+void loss_row(const LinearCrossEntropy& args, int64_t n, float* x, float* z_loss, T* d) {
   const int64_t vocab = args.weight.dim(0);
   const int32_t target = args.targets.as<int32_t>()[n];
   float& loss = args.token_loss.as<float>()[n];
   loss = *z_loss = 0.0f;
   if (target >= 0) {
+    if (args.cap > 0) {
+      const TanhCap cap(args.cap);
+#pragma omp simd
+      for (int64_t i = 0; i < vocab; ++i) x[i] = cap(x[i]);
+    }
     const double log_z = log_sum_exp(x, vocab), z_weight = double(args.z_weight);
     loss = static_cast<float>(log_z - double(x[target]));
     *z_loss = static_cast<float>(z_weight * log_z * log_z);
     const auto factor = static_cast<float>(1 + 2 * z_weight * log_z);
-    if (args.dhidden) gradient(x, vocab, target, static_cast<float>(log_z), factor, d);
+    const float inverse_cap = args.cap > 0 ? 1.0f / args.cap : 0.0f;
+    if (args.dhidden) gradient(x, vocab, target, static_cast<float>(log_z), factor, inverse_cap, d);
   } else if (args.dhidden) {
     std::fill(d, d + vocab, T(0.0f));
   }

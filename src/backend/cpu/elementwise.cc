@@ -1,4 +1,4 @@
-// Casts, averages, zeros, fills and random contents of flat arrays.
+// Casts, averages, caps, zeros, fills and random contents of flat arrays.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -6,6 +6,7 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
 #include "base/error.h"
+#include "base/math.h"
 #include "base/rng.h"
 
 namespace tokamak {
@@ -70,6 +71,17 @@ void CpuOps::do_average(Stream&, const Average& args) {
   parallel_blocks(args.x.count(), [=](int64_t begin, int64_t end) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) average[i] += weight * (x[i] - average[i]);
+  });
+}
+
+void CpuOps::do_soft_cap(Stream&, const SoftCap& args) {
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    T* const x = args.x.as<T>();
+    const TanhCap cap(args.cap);
+    parallel_blocks(args.x.count(), [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) x[i] = from_float<T>(cap(to_float(x[i])));
+    });
   });
 }
 

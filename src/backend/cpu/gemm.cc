@@ -31,7 +31,7 @@ constexpr int64_t kStripRows = 1024;  // shorter ones pack the other operand mor
 constexpr int64_t kTileRows = 256, kTileColumns = 512, kTileTerms = 1024;
 
 // The operands that are added to the GEMM's result.
-enum class AddedOperand { kNothing, kOutput, kResidual, kBias };
+enum class AddedOperand { kNothing, kOutput, kResidual, kBias, kResidualAndBias };
 
 bool by_rows(const MatrixView& m) { return m.column_stride == 1 && m.row_stride >= m.columns; }
 
@@ -93,11 +93,27 @@ void convert_rows(const MatrixView& from, const MatrixView& to) {
   }
 }
 
+// sums += from, row by row.
+template <class From>
+void add_rows(const MatrixView& from, const MatrixView& sums) {
+  for (int64_t r = 0; r < sums.rows; ++r) {
+    const From* x = static_cast<const From*>(from.data) + r * from.row_stride;
+    float* y = static_cast<float*>(sums.data) + r * sums.row_stride;
+    for (int64_t i = 0; i < sums.columns; ++i) y[i] += to_float(x[i]);
+  }
+}
+
 AddedOperand added_operand(const GemmEngine::Call& call) {
   if (call.accumulate) return AddedOperand::kOutput;
-  if (call.bias.data != nullptr) return AddedOperand::kBias;
-  return call.residual.data != nullptr ? AddedOperand::kResidual : AddedOperand::kNothing;
+  const bool residual = call.residual.data != nullptr;
+  if (call.bias.data != nullptr) return residual ? AddedOperand::kResidualAndBias : AddedOperand::kBias;
+  return residual ? AddedOperand::kResidual : AddedOperand::kNothing;
 }
+
+bool has_residual(AddedOperand added) {
+  return added == AddedOperand::kResidual || added == AddedOperand::kResidualAndBias;
+}
+bool has_bias(AddedOperand added) { return added == AddedOperand::kBias || added == AddedOperand::kResidualAndBias; }
 
 }  // namespace
 
@@ -134,8 +150,8 @@ struct GemmEngine::State {
     if (!by_rows(call.a) && call.a.columns > kMaxTerms) return std::nullopt;
     dnnl::post_ops post;
     if (added == AddedOperand::kOutput) post.append_sum(1.0f);
-    if (added == AddedOperand::kResidual) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.c));
-    if (added == AddedOperand::kBias) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.bias));
+    if (has_residual(added)) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.c));
+    if (has_bias(added)) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.bias));
     // The library scales the product and the sum, but not what it adds: beta (alpha / beta a b + residual).
     const float beta = call.residual_scale;
     if (beta != 1) post.append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, beta, 0.0f);
@@ -169,10 +185,12 @@ struct GemmEngine::State {
                                                  {DNNL_ARG_WEIGHTS, view(call.b)},
                                                  {DNNL_ARG_DST, view(call.c)},
                                                  {DNNL_ARG_SCRATCHPAD, scratch_of(*found)}};
-    if (added == AddedOperand::kResidual || added == AddedOperand::kBias) {
-      const MatrixView& operand = added == AddedOperand::kBias ? call.bias : call.residual;
-      arguments.insert({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, view(operand)});
-    }
+    int operands = 0;  // of post-operations
+    const auto add = [&](const MatrixView& operand) {
+      arguments.insert({DNNL_ARG_ATTR_MULTIPLE_POST_OP(operands++) | DNNL_ARG_SRC_1, view(operand)});
+    };
+    if (has_residual(added)) add(call.residual);
+    if (has_bias(added)) add(call.bias);
     found->primitive.execute(stream, arguments);
     stream.wait();
     return true;
@@ -244,12 +262,13 @@ struct GemmEngine::State {
     memory.c.resize(kTileRows * kTileColumns);
     const MatrixView c = part(call.c, row, rows, column, columns);
     const MatrixView tile(Tensor(memory.c.data(), DType::kF32, {rows, columns}));
-    const MatrixView from = added == AddedOperand::kResidual ? part(call.residual, row, rows, column, columns)
-                            : added == AddedOperand::kBias   ? part(repeated(call.bias), row, rows, column, columns)
-                                                             : c;
-    if (added != AddedOperand::kNothing) {
-      with_act_type(c.dtype, [&]<class C>(C) { convert_rows<C, float>(from, tile); });
-    }
+    with_act_type(c.dtype, [&]<class C>(C) {
+      const auto here = [&](const MatrixView& m) { return part(m, row, rows, column, columns); };
+      if (has_residual(added)) convert_rows<C, float>(here(call.residual), tile);
+      if (added == AddedOperand::kOutput) convert_rows<C, float>(c, tile);
+      if (added == AddedOperand::kBias) convert_rows<C, float>(here(repeated(call.bias)), tile);
+      if (added == AddedOperand::kResidualAndBias) add_rows<C>(here(repeated(call.bias)), tile);
+    });
     const int64_t step = call.a.dtype == DType::kF32 ? terms : kTileTerms;
     for (int64_t k = 0; k < terms; k += step) {
       const int64_t taken = std::min(step, terms - k);

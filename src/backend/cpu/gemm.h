@@ -29,7 +29,7 @@ struct MatrixView {
   }
 };
 
-// c = alpha a b [+ bias] [+ residual_scale residual] [+ c]. Holds the library's engine and its compiled kernels, one
+// c = alpha a b [+ residual_scale residual] [+ bias] [+ c]. Holds the library's engine and its compiled kernels, one
 // per shape and pair of scales.
 class GemmEngine {
  public:
@@ -38,7 +38,7 @@ class GemmEngine {
     MatrixView b;         // (K, N), dtype of a
     MatrixView c;         // (M, N), f32 or the dtype of a
     MatrixView residual;  // (M, N), dtype and strides of c; data == nullptr: none; may be c
-    MatrixView bias;      // (1, N), dtype of c; data == nullptr: none; then nothing else is added
+    MatrixView bias;      // (1, N), dtype of c; data == nullptr: none; not with `accumulate`
     bool accumulate = false;
     float alpha = 1;
     float residual_scale = 1;  // not 0

@@ -76,12 +76,20 @@ void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
   }
 }
 
-// The results of a block in one row times alpha, plus the added operands times beta.
+// The operands that are added to a block's results in one row; may be null.
 template <class C>
-void write_block(Vec (&sums)[kBlockLines], float alpha, const C* added, float beta, C* to, int64_t count) {
+struct Addends {
+  const C *added, *bias;
+};
+
+// The results of a block in one row times alpha, plus the added ones times beta, plus the bias.
+template <class C>
+void write_block(Vec (&sums)[kBlockLines], float alpha, const Addends<C>& from, float beta, C* to, int64_t count) {
   transpose(sums);
-  const Vec addend = added == nullptr ? Vec{} : count == kLanes ? load(added) : load_part(added, count, 0.0f);
-  Vec result = beta * addend;
+  const auto values = [&](const C* x) {
+    return x == nullptr ? Vec{} : count == kLanes ? load(x) : load_part(x, count, 0.0f);
+  };
+  Vec result = beta * values(from.added) + values(from.bias);
   for (const Vec& part : sums) result += alpha * part;
   count == kLanes ? store(to, result) : store_part(to, count, result);
 }
@@ -92,10 +100,8 @@ void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
   constexpr int kLines = static_cast<int>(std::clamp(kSums / std::bit_ceil(unsigned{kRows}), 1u, 4u));
   const auto* b = static_cast<const T*>(call.b.data);
   auto* c = static_cast<C*>(call.c.data);
-  const C* added = call.accumulate             ? c
-                   : call.bias.data != nullptr ? static_cast<const C*>(call.bias.data)
-                                               : static_cast<const C*>(call.residual.data);
-  const int64_t added_stride = call.bias.data != nullptr ? 0 : call.c.row_stride;
+  const C* added = call.accumulate ? c : static_cast<const C*>(call.residual.data);
+  const auto* bias = static_cast<const C*>(call.bias.data);
   const int64_t columns = call.c.columns, blocks = (columns + kBlockLines - 1) / kBlockLines;
   const int64_t grain = std::max<int64_t>(1, kGrainElements / (kBlockLines * std::max<int64_t>(rows.terms, 1)));
   parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
@@ -111,8 +117,9 @@ void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
         multiply_lines<T, kRows, 1>(rows, lines + l * rows.terms, &sums[0][l]);
       }
       for (int r = 0; r < kRows; ++r) {
-        const C* from = added == nullptr ? nullptr : added + r * added_stride + column;
-        write_block(sums[r], call.alpha, from, call.residual_scale, c + r * call.c.row_stride + column, count);
+        const int64_t at = r * call.c.row_stride + column;
+        const Addends<C> from{added == nullptr ? nullptr : added + at, bias == nullptr ? nullptr : bias + column};
+        write_block(sums[r], call.alpha, from, call.residual_scale, c + at, count);
       }
     }
   });

@@ -86,7 +86,18 @@ void take_step(const AdamW& args) {
 }  // namespace
 
 void CpuOps::do_control_step(Stream&, const ControlStep& args) {
-  decide_step(args.sums.as<double>(), args.max_norm, args.limits, args.control.as<float>());
+  decide_step(args.sums.as<double>(), UnitSquares(args), args.max_norm, args.limits, args.control.as<float>());
+}
+
+void CpuOps::do_clip_unit(Stream&, const ClipUnit& args) {
+  const double squares = args.unit_sums.as<double>()[kSumSquaredGradients];
+  const auto clip = static_cast<float>(unit_clip(squares, args.sums.as<double>()[kSumTargets], args.max_norm));
+  if (clip == 1) return;
+  auto* const x = args.x.as<float>();
+  parallel_blocks(args.x.count(), [=](int64_t begin, int64_t end) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) x[i] *= clip;
+  });
 }
 
 void CpuOps::do_adamw(Stream&, const AdamW& args) {
