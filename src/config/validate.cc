@@ -126,6 +126,7 @@ void check_training(const TrainingOptions& training, const DataOptions& data, Fi
   check_batch(training, data.sequence_length, checks);
   checks.at_least("training.micro_batch_size", training.micro_batch_size.value, 0);
   checks.not_negative("training.max_grad_norm", training.max_grad_norm);
+  checks.not_negative("training.max_unit_grad_norm", training.max_unit_grad_norm);
   checks.not_negative("training.z_loss", training.z_loss);
   checks.at_least("training.validation_interval", training.validation_interval, 0);
   checks.at_least("training.validation_sequences", training.validation_sequences.value, 0);

@@ -77,6 +77,7 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
   }
   sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
+  unit_sums_slot_ = plan_.add("step/unit sums", DType::kF64, Shape{table_.clip_units(), kStepSums});
   if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, optimizer_->state(), plan_);
   if (const std::vector<std::string> names = matching_activations(options.model, options.sizes.activations);
       options.sizes.training && !names.empty()) {
@@ -101,6 +102,7 @@ void Engine::commit() {
   if (cache_) cache_->commit(*arena_, backend_);
   sums_ = (*arena_)[sums_slot_];
   control_ = (*arena_)[control_slot_];
+  unit_sums_ = (*arena_)[unit_sums_slot_];
 }
 
 std::vector<StateTensor> Engine::state() const {

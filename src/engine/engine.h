@@ -67,9 +67,10 @@ class Engine {
   const Mesh& mesh() const { return mesh_; }
   Comm& comm() { return mesh_.world(); }  // all ranks
   Stream& compute() { return *compute_; }
-  std::vector<StateTensor> state() const;      // "master", then the optimizer's and averages if it trains
-  Tensor sums() const { return sums_; }        // (kStepSums) f64
-  Tensor control() const { return control_; }  // (kStepControls) f32
+  std::vector<StateTensor> state() const;          // "master", then the optimizer's and averages if it trains
+  Tensor sums() const { return sums_; }            // (kStepSums) f64
+  Tensor control() const { return control_; }      // (kStepControls) f32
+  Tensor unit_sums() const { return unit_sums_; }  // (ParamTable::clip_units, kStepSums) f64
 
  private:
   Mesh mesh_;
@@ -83,11 +84,11 @@ class Engine {
   Transformer model_;
   std::optional<ActivationStatistics> activation_statistics_;
   std::optional<KvCache> cache_;
-  MemoryPlan::Slot sums_slot_, control_slot_;
+  MemoryPlan::Slot sums_slot_, control_slot_, unit_sums_slot_;
   bool plans_snapshot_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Stream> compute_;
-  Tensor sums_, control_;
+  Tensor sums_, control_, unit_sums_;
 };
 
 DType compute_dtype(const PrecisionOptions& precision);

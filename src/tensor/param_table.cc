@@ -1,5 +1,7 @@
 #include "tensor/param_table.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace tokamak {
@@ -28,6 +30,14 @@ int64_t ParamTable::count() const {
   int64_t sum = 0;
   for (const Unit& unit : units) sum += unit.count();
   return sum;
+}
+
+int64_t ParamTable::clip_unit(int64_t unit) const {
+  const auto in_layers =
+      std::count_if(units.begin(), units.end(), [](const Unit& u) { return u.kind == UnitKind::kLayer; });
+  if (unit == 0) return 0;
+  if (unit <= in_layers) return 1 + (unit - 1) / units_per_layer;
+  return unit - in_layers + in_layers / units_per_layer;
 }
 
 }  // namespace tokamak

@@ -54,6 +54,11 @@ struct ParamTable {
   int64_t units_per_layer = 1;  // a layer's units are consecutive
 
   int64_t count() const;
+
+  // training.max_unit_grad_norm clips these by themselves: the embedding, each layer, however many units hold it, the
+  // head, and all norms. `clip_unit`: the number of the one that a unit belongs to.
+  int64_t clip_unit(int64_t unit) const;
+  int64_t clip_units() const { return clip_unit(std::ssize(units) - 1) + 1; }
 };
 
 }  // namespace tokamak

@@ -38,6 +38,7 @@ struct TrainingOptions {
   WarmupOptions batch_warmup;
   WarmupOptions length_warmup;
   double max_grad_norm = 1.0;
+  double max_unit_grad_norm = 0.0;
   double z_loss = 0.0;
   int64_t validation_interval = 0;
   AutoInt validation_sequences;
@@ -63,6 +64,9 @@ struct TrainingOptions {
       "shorter sequences at the beginning, in tokens, at the same tokens a step: cheaper and steadier early steps");
     v("max_grad_norm", max_grad_norm,
       "scale gradients down to this global norm; lower values damp loss spikes and slow learning; 0: no clipping");
+    v("max_unit_grad_norm", max_unit_grad_norm,
+      "before that, scale the embedding, each layer, the head and all norms down to this norm, so that one of them "
+      "cannot slow all; one more pass; 0: off");
     v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); keeps logits from drifting; 0: off");
     v("validation_interval", validation_interval,
       "steps between validations, each of which stalls training; one always runs at the end; 0: only then");

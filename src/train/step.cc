@@ -38,7 +38,11 @@ double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_ba
 void update_weights(Engine& engine, const StepSettings& settings) {
   Stream& compute = engine.compute();
   reduce_and_clip(engine.parameters(), compute, engine.sums(), engine.control(),
-                  {settings.max_grad_norm, settings.limits, settings.non_finite});
+                  {.max_norm = settings.max_grad_norm,
+                   .max_unit_norm = settings.max_unit_grad_norm,
+                   .unit_sums = engine.unit_sums(),
+                   .limits = settings.limits,
+                   .non_finite = settings.non_finite});
   ShardStatistics* statistics = settings.statistics;
   if (statistics != nullptr) {
     statistics->see_gradients(compute, engine.sums().flat(kSumTargets, kSumTargets + 1));

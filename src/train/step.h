@@ -23,6 +23,7 @@ struct StepSettings {
   int64_t t = 1;  // steps since the optimizer's state was zero, this one included
   double lr = 0;
   double max_grad_norm = 1;
+  double max_unit_grad_norm = 0;
   StepLimits limits = {};
   NonFiniteGradients non_finite = NonFiniteGradients::kKept;
   int64_t micro_batches = 1;              // of this rank

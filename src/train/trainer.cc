@@ -113,6 +113,7 @@ StepSettings Trainer::settings_of(int64_t step) {
   return {.t = step - state_.optimizer_start,
           .lr = open_.table.at(step).lr,
           .max_grad_norm = config().training.max_grad_norm,
+          .max_unit_grad_norm = config().training.max_unit_grad_norm,
           .guard = checks_->guard()};
 }
 
