@@ -85,11 +85,22 @@ CASES |= {
                "rope_local_base_freq": 30.0, "rope_scaling": {"rope_type": "linear", "factor": 4.0},
                "hf": {"sliding_window": 7, "layer_types": [SLIDING, FULL], "query_pre_attn_scalar": 24}},
 }
+CASES |= {
+    # Scores and logits are large enough that both caps bend them.
+    "gemma2": {**WINDOW, "tie_word_embeddings": True, "norm_placement": "both", "norm_zero_centered": True,
+               "hidden_act": "gelu_pytorch_tanh", "scale_embeddings": True, "qkv_bias": True, "o_bias": True,
+               "query_pre_attn_scalar": 6, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0,
+               "sliding_window": 7, "layer_types": [SLIDING, FULL],
+               "hf": {"sliding_window": 7, "layer_types": [SLIDING, FULL], "query_pre_attn_scalar": 6,
+                      "attention_bias": True}},
+    "llama_biases": {**SMALL, "head_dim": 12, "tie_word_embeddings": False, "qkv_bias": True, "o_bias": True,
+                     "mlp_bias": True, "hf": {"attention_bias": True}},
+}
 FAMILIES = {family: (getattr(transformers, f"{name}Config"), getattr(transformers, f"{name}ForCausalLM"))
             for family, name in [("llama", "Llama"), ("qwen2", "Qwen2"), ("qwen3", "Qwen3"), ("mistral", "Mistral"),
-                                 ("smollm3", "SmolLM3"), ("olmo2", "Olmo2"), ("olmo3", "Olmo3")]}
+                                 ("smollm3", "SmolLM3"), ("olmo2", "Olmo2"), ("olmo3", "Olmo3"), ("gemma2", "Gemma2")]}
 FAMILIES["gemma3"] = (transformers.Gemma3TextConfig, transformers.Gemma3ForCausalLM)
-OURS_ALONE = ("rope_theta", "rope_scaling", "qkv_bias", "qk_norm", "norm_placement", "sliding_window", "layer_types",
+OURS_ALONE = ("rope_theta", "rope_scaling", "qkv_bias", "o_bias", "qk_norm", "norm_placement", "sliding_window", "layer_types",
               "no_rope_layers", "rope_local_base_freq", "norm_zero_centered", "hidden_act", "scale_embeddings",
               "query_pre_attn_scalar", "hf")
 ANGLES_ONLY = [name for name in CASES if name.startswith("llama_rope_")]  # recorded in f32 only, without AdamW

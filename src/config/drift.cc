@@ -22,7 +22,8 @@ namespace {
 constexpr const char* kOfEachStart[] = {"run.name", "run.output_dir", "checkpoint.load", "checkpoint.allow_changes"};
 
 bool alters_the_function(const std::string& key) {
-  return (starts_with(key, "model.") && key != "model.initializer_range") || key == "data.document_masking";
+  const bool initial = key == "model.initializer_range" || key == "model.output_init";
+  return (starts_with(key, "model.") && !initial) || key == "data.document_masking";
 }
 
 // With the values of the stage that a step belongs to as those of the run.

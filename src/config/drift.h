@@ -17,7 +17,7 @@ struct ConfigChange {
 
 struct ConfigChanges {
   std::vector<ConfigChange> harmless;  // learning rate, intervals, micro-batches, paths, ...
-  std::vector<ConfigChange> refused;   // all of model except initializer_range, and data.document_masking
+  std::vector<ConfigChange> refused;   // all of model except initial values, and data.document_masking
 };
 
 // `saved`: the resolved config in the checkpoint. Ignores keys that only one of the two has, which come from another

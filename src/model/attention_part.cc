@@ -13,14 +13,16 @@ AttentionPart::AttentionPart(const ModelConfig& config, LayerAttention kind)
       heads_{config.num_attention_heads, config.kv_heads(), config.head_size()},
       scale_(config.query_pre_attn_scalar > 0 ? static_cast<float>(1 / std::sqrt(config.query_pre_attn_scalar))
                                               : heads_.scale()),
+      cap_(static_cast<float>(config.attn_logit_softcapping)),
       window_(kind.type == LayerType::kSliding ? config.sliding_window : 0),
       positions_(kind.positions),
-      qkv_{Linear(kQkvWeight, "qkv", {"qkv forward", "qkv dx", "qkv dw"},
+      qkv_{Linear({kQkvWeight, id_if(config.qkv_bias, kQkvBias)}, "qkv", {"qkv forward", "qkv dx", "qkv dw"},
                   {{"q_proj", config.q_width()}, {"k_proj", config.kv_width()}, {"v_proj", config.kv_width()}},
                   config.hidden_size),
            {},
            kDBranch},
-      o_{Linear(kOWeight, "o", {"o forward", "o dx", "o dw"}, {{"o_proj", config.hidden_size}}, config.q_width()),
+      o_{Linear({kOWeight, id_if(config.o_bias, kOBias)}, "o", {"o forward", "o dx", "o dw"},
+                {{"o_proj", config.hidden_size}}, config.q_width()),
          {},
          kDBranch} {
   const auto eps = static_cast<float>(config.rms_norm_eps);
@@ -32,12 +34,13 @@ std::vector<WeightRow> AttentionPart::weights(int64_t layer) const {
   const std::string prefix = str("model.layers.", layer, "."), self = prefix + "self_attn.";
   std::vector<WeightRow> rows = {
       {kQkvWeight, WeightPlace::kMatrix, qkv_.linear.weights(self, config_.initializer_range)},
-      {kOWeight, WeightPlace::kMatrix, o_.linear.weights(self, config_.initializer_range)}};
+      {kOWeight, WeightPlace::kMatrix, o_.linear.weights(self, config_.output_range())}};
   const auto add_norm = [&](int id, WeightPlace place, const std::string& name, int64_t width) {
     rows.push_back({id, place, norm_weight(name, width, config_.norm_offset())});
   };
   if (qkv_.norm) add_norm(kInputNorm, WeightPlace::kInputNorm, prefix + "input_layernorm.weight", config_.hidden_size);
   if (config_.qkv_bias) rows.push_back({kQkvBias, WeightPlace::kVector, qkv_.linear.biases(self)});
+  if (config_.o_bias) rows.push_back({kOBias, WeightPlace::kVector, o_.linear.biases(self)});
   if (config_.has_qk_norm()) {
     const bool each = head_norm() == HeadNorm::kEach;
     add_norm(kQNorm, WeightPlace::kVector, self + "q_norm.weight", each ? heads_.head_dim : heads_.q_width());
@@ -144,7 +147,8 @@ void AttentionPart::attend(const PartPass& pass) const {
                                            .scale = scale_,
                                            .max_new = cached->max_new,
                                            .max_length = std::min(cached->max_cached + cached->max_new, in.max_length),
-                                           .window = window_});
+                                           .window = window_,
+                                           .cap = cap_});
       return;
     }
   }
@@ -156,14 +160,15 @@ void AttentionPart::attend(const PartPass& pass) const {
                                 .scale = scale_,
                                 .max_length = in.max_length,
                                 .tables = in.document_tables,
-                                .window = window_});
+                                .window = window_,
+                                .cap = cap_});
 }
 
 void AttentionPart::forward(const PartPass& pass) const {
   const bool ends = pass.computes(kKeepMid) || (o_.norm && pass.computes(kKeepO));
   if (!pass.computes(kKeepQkv) && !pass.computes(kKeepAttention) && !ends) return;
   pass.use(0);
-  if (pass.computes(kKeepQkv)) qkv_.forward(pass, pass.a(kQkv), config_.qkv_bias ? pass.w(kQkvBias) : Tensor());
+  if (pass.computes(kKeepQkv)) qkv_.forward(pass, pass.a(kQkv));
   // RoPE rotates qkv in place. With qk_norm it leaves qkv raw, and writes a buffer that all layers share.
   if (pass.computes(config_.has_qk_norm() ? kKeepAttention : kKeepQkv)) rotate(pass);
   if (pass.computes(kKeepAttention)) attend(pass);
@@ -191,7 +196,8 @@ void AttentionPart::backward(const PartPass& pass) const {
                                    .scale = scale_,
                                    .max_length = in.max_length,
                                    .tables = in.document_tables,
-                                   .window = window_});
+                                   .window = window_,
+                                   .cap = cap_});
   if (positions_ != Positions::kNone) {
     ops.rope(compute, {.qkv = dqkv,
                        .positions = in.batch.positions,
@@ -211,7 +217,6 @@ void AttentionPart::backward(const PartPass& pass) const {
                                    .over = head_norm(),
                                    .offset = config_.norm_offset()});
   }
-  if (config_.qkv_bias) ops.column_sums(compute, {.x = dqkv, .sums = pass.dw(kQkvBias)});
   qkv_.backward(pass, dqkv);
   pass.end(0);
 }

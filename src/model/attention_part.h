@@ -1,4 +1,4 @@
-// Attention: out = x + attention(rope(norm(x) Wqkv^T)) Wo^T. With qkv_bias, a bias is added to norm(x) Wqkv^T. With
+// Attention: out = x + attention(rope(norm(x) Wqkv^T)) Wo^T. With qkv_bias or o_bias, a product gets a bias. With
 // qk_norm, queries and keys are normalised before RoPE. norm_placement says whether x, the branch that joins x, or both
 // are normalised. Kinds of layers differ in the window and in whether there is a RoPE.
 #pragma once
@@ -31,7 +31,7 @@ class AttentionPart final : public Part {
   void backward(const PartPass& pass) const override;
 
  private:
-  enum Weight { kQkvWeight, kOWeight, kInputNorm, kQkvBias, kQNorm, kKNorm, kOutputNorm };
+  enum Weight { kQkvWeight, kOWeight, kInputNorm, kQkvBias, kQNorm, kKNorm, kOutputNorm, kOBias };
   enum Activation {
     kRstd,     // (N)
     kQkv,      // (N, (Hq + 2 Hkv) D)  rotated; the raw projection if kRotated exists
@@ -58,6 +58,7 @@ class AttentionPart final : public Part {
   ModelConfig config_;
   HeadLayout heads_;
   float scale_;     // of the logits
+  float cap_;       // likewise; 0: none
   int64_t window_;  // 0: none
   Positions positions_;
   BranchBegin qkv_;

@@ -2,24 +2,29 @@
 
 namespace tokamak {
 
-void Linear::forward(const PartPass& pass, Tensor x, Tensor y, const Added& added) const {
+void Linear::forward(const PartPass& pass, Tensor x, Tensor y, Tensor residual) const {
   pass.in.ops.gemm(pass.in.compute, {.a = x,
-                                     .b = pass.w(id_),
+                                     .b = pass.w(ids_.matrix),
                                      .c = y,
-                                     .residual = added.residual,
-                                     .bias = added.bias,
+                                     .residual = residual,
+                                     .bias = ids_.bias ? pass.w(*ids_.bias) : Tensor(),
                                      .trans_b = Transpose::kYes,
                                      .label = labels_.forward});
 }
 
 void Linear::dx(const PartPass& pass, Tensor dy, Tensor dx, Tensor residual) const {
-  pass.in.ops.gemm(pass.in.compute, {.a = dy, .b = pass.w(id_), .c = dx, .residual = residual, .label = labels_.dx});
+  pass.in.ops.gemm(pass.in.compute,
+                   {.a = dy, .b = pass.w(ids_.matrix), .c = dx, .residual = residual, .label = labels_.dx});
 }
 
 void Linear::dw(const PartPass& pass, Tensor dy, Tensor x) const {
-  pass.in.ops.gemm(
-      pass.in.compute,
-      {.a = dy, .b = x, .c = pass.dw(id_), .trans_a = Transpose::kYes, .write = pass.write(), .label = labels_.dw});
+  pass.in.ops.gemm(pass.in.compute, {.a = dy,
+                                     .b = x,
+                                     .c = pass.dw(ids_.matrix),
+                                     .trans_a = Transpose::kYes,
+                                     .write = pass.write(),
+                                     .label = labels_.dw});
+  if (ids_.bias) pass.in.ops.column_sums(pass.in.compute, {.x = dy, .sums = pass.dw(*ids_.bias)});
 }
 
 Matrix Linear::weights(const std::string& prefix, double std) const {
@@ -44,8 +49,8 @@ double Linear::flops() const {
   return 2.0 * double(rows * columns_);
 }
 
-void BranchBegin::forward(const PartPass& pass, Tensor y, Tensor bias) const {
-  if (!norm) return linear.forward(pass, pass.x, y, {.bias = bias});
+void BranchBegin::forward(const PartPass& pass, Tensor y) const {
+  if (!norm) return linear.forward(pass, pass.x, y);
   const Tensor output = pass.a(norm->output);
   pass.in.ops.rmsnorm(pass.in.compute, {.x = pass.x,
                                         .weight = pass.w(norm->weight),
@@ -53,7 +58,7 @@ void BranchBegin::forward(const PartPass& pass, Tensor y, Tensor bias) const {
                                         .rstd = pass.a(norm->rstd),
                                         .eps = norm->eps,
                                         .offset = norm->offset});
-  linear.forward(pass, output, y, {.bias = bias});
+  linear.forward(pass, output, y);
 }
 
 void BranchBegin::backward(const PartPass& pass, Tensor dy) const {
@@ -79,7 +84,7 @@ void BranchBegin::backward(const PartPass& pass, Tensor dy) const {
 }
 
 void BranchEnd::forward(const PartPass& pass, Tensor a) const {
-  if (!norm) return linear.forward(pass, a, pass.out, {.residual = pass.x});
+  if (!norm) return linear.forward(pass, a, pass.out, pass.x);
   const Tensor branch = pass.a(norm->branch);
   if (pass.computes(norm->kept)) linear.forward(pass, a, branch);
   pass.in.ops.rmsnorm(pass.in.compute, {.x = branch,

@@ -1,4 +1,5 @@
-// A weight matrix (out, in), as Hugging Face stores it: its row of the weight table, its FLOPs and its three GEMMs.
+// A weight matrix (out, in), as Hugging Face stores it, and its bias: their rows of the weight table, the FLOPs and the
+// three GEMMs.
 #pragma once
 
 #include <optional>
@@ -24,18 +25,21 @@ class Linear {
     std::string name;  // "q_proj"
     int64_t count;
   };
-  // `id`: WeightRow::id. `outputs`: the named weights that the matrix stacks by rows.
-  Linear(int id, std::string name, GemmLabels labels, std::vector<Rows> outputs, int64_t columns)
-      : id_(id), name_(std::move(name)), labels_(labels), outputs_(std::move(outputs)), columns_(columns) {}
-
-  struct Added {
-    Tensor residual, bias;  // at most one of them
+  // WeightRow::id of the matrix and of its bias, if it has one.
+  struct Ids {
+    int matrix;
+    std::optional<int> bias;
   };
-  // y = x w^T + added
-  void forward(const PartPass& pass, Tensor x, Tensor y, const Added& added = {}) const;
+  // `outputs`: the named weights that the matrix stacks by rows.
+  Linear(Ids ids, std::string name, GemmLabels labels, std::vector<Rows> outputs, int64_t columns)
+      : ids_(ids), name_(std::move(name)), labels_(labels), outputs_(std::move(outputs)), columns_(columns) {}
+
+  bool has_bias() const { return ids_.bias.has_value(); }
+  // y = x w^T [+ bias] [+ residual]
+  void forward(const PartPass& pass, Tensor x, Tensor y, Tensor residual = {}) const;
   // dx = dy w [+ residual]
   void dx(const PartPass& pass, Tensor dy, Tensor dx, Tensor residual = {}) const;
-  // dw (+)= dy^T x
+  // dw (+)= dy^T x, and the bias's gradient
   void dw(const PartPass& pass, Tensor dy, Tensor x) const;
 
   // Computes dw, and writes dx over x. If the layer keeps x (`kept_id`: KeptRow::id), dw comes first, and consume_dx
@@ -57,12 +61,14 @@ class Linear {
   double flops() const;  // of forward(), per token
 
  private:
-  int id_;
+  Ids ids_;
   std::string name_;
   GemmLabels labels_;
   std::vector<Rows> outputs_;
   int64_t columns_;
 };
+
+inline std::optional<int> id_if(bool exists, int id) { return exists ? std::optional(id) : std::nullopt; }
 
 // The first matrix of a part: y = norm(x) w^T, x being the residual stream; without a norm, x w^T.
 struct BranchBegin {
@@ -77,7 +83,7 @@ struct BranchBegin {
   std::optional<Norm> norm;
   int dbranch = -1;  // ActivationRow (N, C), used without a norm
 
-  void forward(const PartPass& pass, Tensor y, Tensor bias = {}) const;
+  void forward(const PartPass& pass, Tensor y) const;
   void backward(const PartPass& pass, Tensor dy) const;  // adds to pass.in.dx
 };
 

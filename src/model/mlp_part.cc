@@ -8,12 +8,13 @@ namespace tokamak {
 MlpPart::MlpPart(const ModelConfig& config)
     : config_(config),
       gate_up_{
-          Linear(kGateUpWeight, "gate_up", {"gate_up forward", "gate_up dx", "gate_up dw"},
+          Linear({kGateUpWeight, id_if(config.mlp_bias, kGateUpBias)}, "gate_up",
+                 {"gate_up forward", "gate_up dx", "gate_up dw"},
                  {{"gate_proj", config.intermediate_size}, {"up_proj", config.intermediate_size}}, config.hidden_size),
           {},
           kDBranch},
-      down_{Linear(kDownWeight, "down", {"down forward", "down dx", "down dw"}, {{"down_proj", config.hidden_size}},
-                   config.intermediate_size),
+      down_{Linear({kDownWeight, id_if(config.mlp_bias, kDownBias)}, "down", {"down forward", "down dx", "down dw"},
+                   {{"down_proj", config.hidden_size}}, config.intermediate_size),
             {},
             kDBranch} {
   const auto eps = static_cast<float>(config.rms_norm_eps);
@@ -25,7 +26,7 @@ std::vector<WeightRow> MlpPart::weights(int64_t layer) const {
   const std::string prefix = str("model.layers.", layer, "."), mlp = prefix + "mlp.";
   std::vector<WeightRow> rows = {
       {kGateUpWeight, WeightPlace::kMatrix, gate_up_.linear.weights(mlp, config_.initializer_range), kGateUpPiece},
-      {kDownWeight, WeightPlace::kMatrix, down_.linear.weights(mlp, config_.initializer_range), kDownPiece}};
+      {kDownWeight, WeightPlace::kMatrix, down_.linear.weights(mlp, config_.output_range()), kDownPiece}};
   const auto add_norm = [&](int id, WeightPlace place, const char* name) {
     rows.push_back({id, place, norm_weight(prefix + name, config_.hidden_size, config_.norm_offset())});
   };
@@ -33,6 +34,10 @@ std::vector<WeightRow> MlpPart::weights(int64_t layer) const {
   if (gate_up_.norm) {
     add_norm(kInputNorm, WeightPlace::kInputNorm,
              down_.norm ? "pre_feedforward_layernorm.weight" : "post_attention_layernorm.weight");
+  }
+  if (config_.mlp_bias) {
+    rows.push_back({kGateUpBias, WeightPlace::kVector, gate_up_.linear.biases(mlp)});
+    rows.push_back({kDownBias, WeightPlace::kVector, down_.linear.biases(mlp)});
   }
   if (down_.norm) add_norm(kOutputNorm, WeightPlace::kVector, "post_feedforward_layernorm.weight");
   return rows;

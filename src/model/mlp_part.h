@@ -22,7 +22,7 @@ class MlpPart final : public Part {
 
  private:
   enum Piece { kGateUpPiece, kDownPiece };
-  enum Weight { kGateUpWeight, kDownWeight, kInputNorm, kOutputNorm };
+  enum Weight { kGateUpWeight, kDownWeight, kInputNorm, kOutputNorm, kGateUpBias, kDownBias };
   enum Activation {
     kRstd,      // (N)
     kGateUp,    // (N, 2 I)  backward writes its gradient here, too

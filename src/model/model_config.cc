@@ -32,6 +32,11 @@ bool ModelConfig::rotates(int64_t l) const {
   return no_rope_layers.empty() || no_rope_layers[static_cast<size_t>(l) % no_rope_layers.size()] != 0;
 }
 
+double ModelConfig::output_range() const {
+  const auto branches = double(2 * num_hidden_layers);
+  return output_init == OutputInit::kDepth ? initializer_range / std::sqrt(branches) : initializer_range;
+}
+
 ModelConfig ModelConfig::with_local_rope() const {
   ModelConfig local = *this;
   local.rope_theta = rope_local_base_freq;
@@ -52,20 +57,22 @@ std::vector<FieldError> ModelConfig::problems() const {
   checks.positive("model.rope_theta", rope_theta);
   checks.positive("model.rms_norm_eps", rms_norm_eps);
   checks.positive("model.initializer_range", initializer_range);
-  checks.require(query_pre_attn_scalar >= 0 && std::isfinite(query_pre_attn_scalar), "model.query_pre_attn_scalar",
-                 query_pre_attn_scalar, "must be at least 0");
+  checks.not_negative("model.query_pre_attn_scalar", query_pre_attn_scalar);
+  checks.not_negative("model.attn_logit_softcapping", attn_logit_softcapping);
+  checks.not_negative("model.final_logit_softcapping", final_logit_softcapping);
   checks.within("model.sliding_window", sliding_window, 0, kMaxTokens);
   const bool any_slides = std::find(layer_types.begin(), layer_types.end(), LayerType::kSliding) != layer_types.end();
   checks.require(sliding_window > 0 || !any_slides, "model.sliding_window", sliding_window,
                  "must be positive, as model.layer_types has sliding_attention");
-  checks.require(rope_local_base_freq >= 0 && std::isfinite(rope_local_base_freq), "model.rope_local_base_freq",
-                 rope_local_base_freq, "must be at least 0");
+  checks.not_negative("model.rope_local_base_freq", rope_local_base_freq);
   if (rope_local_base_freq > 0) {
     checks.require(any_slides || (layer_types.empty() && sliding_window > 0), "model.rope_local_base_freq",
                    rope_local_base_freq, "needs sliding layers", "give model.sliding_window");
     checks.require(rope_scaling.rope_type != RopeType::kDynamic, "model.rope_local_base_freq", rope_local_base_freq,
                    "is not supported with rope_type dynamic");
   }
+  checks.require(!embedding_norm || !scale_embeddings, "model.scale_embeddings", "true",
+                 "has no effect beside model.embedding_norm, which undoes it");
   const auto check_list = [&](const char* key, int64_t size) {
     checks.require(size <= num_hidden_layers, key, str("a list of ", size),
                    str("must have at most model.num_hidden_layers (", num_hidden_layers, ") items"));

@@ -51,6 +51,13 @@ inline const std::vector<std::string>& enum_names(HiddenAct) {
   return names;
 }
 
+// How the matrices whose results join the residual stream begin: as all others, or smaller the deeper the model is.
+enum class OutputInit { kSame, kDepth };
+inline const std::vector<std::string>& enum_names(OutputInit) {
+  static const std::vector<std::string> names = {"same", "depth"};
+  return names;
+}
+
 struct ModelConfig {
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -71,11 +78,17 @@ struct ModelConfig {
   bool norm_zero_centered = false;
   HiddenAct hidden_act = HiddenAct::kSilu;
   bool qkv_bias = false;
+  bool o_bias = false;
+  bool mlp_bias = false;
   QkNormKind qk_norm = QkNormKind::kNone;
-  double query_pre_attn_scalar = 0;  // attention divides by its root; 0: head_size()
+  double query_pre_attn_scalar = 0;    // attention divides by its root; 0: head_size()
+  double attn_logit_softcapping = 0;   // 0: none
+  double final_logit_softcapping = 0;  // 0: none
   bool scale_embeddings = false;
+  bool embedding_norm = false;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
+  OutputInit output_init = OutputInit::kSame;
   MupOptions mup;
   std::vector<const LayerKind*> pattern;  // not a key: layer l is of kind *pattern[l % size]; empty: by the keys above
 
@@ -116,18 +129,26 @@ struct ModelConfig {
       "norms multiply by 1 + weight, and weights begin at 0 (Gemma, 2403.08295)");
     v("hidden_act", hidden_act,
       "activation of the feed-forward's gate: silu (SwiGLU) or gelu_pytorch_tanh (GeGLU, 2002.05202)");
-    v("qkv_bias", qkv_bias,
-      "add a bias to the query, key and value projections, as in Qwen2; the output projection has none");
+    v("qkv_bias", qkv_bias, "add a bias to the query, key and value projections, as in Qwen2");
+    v("o_bias", o_bias, "add a bias to attention's output projection; attention_bias of Llama is both");
+    v("mlp_bias", mlp_bias, "add biases to the feed-forward's projections");
     v("qk_norm", qk_norm,
       "norm of queries and keys before RoPE; head: each head, as in Qwen3; all: a token's heads together, as in OLMo "
       "2; steadier training at large learning rates");
     v("query_pre_attn_scalar", query_pre_attn_scalar,
       "attention logits are divided by its square root (Gemma 2, 2408.00118); 0: by that of head_dim");
+    v("attn_logit_softcapping", attn_logit_softcapping,
+      "bound of attention logits, c tanh(x / c), against their growth (Gemma 2: 50); by our own kernels; 0: none");
+    v("final_logit_softcapping", final_logit_softcapping, "bound of the head's logits (Gemma 2: 30); 0: none");
     v("scale_embeddings", scale_embeddings, "multiply embeddings by the square root of hidden_size (Gemma)");
+    v("embedding_norm", embedding_norm,
+      "norm after the embedding, for a steady residual stream (YaLM 100B; BLOOM, 2211.05100); export folds it");
     v("tie_word_embeddings", tie_word_embeddings,
       "the head reuses the embedding matrix: V C parameters less, which suits small models");
     v("initializer_range", initializer_range,
       "standard deviation of the initial matrices (normal, mean 0); larger values start with larger gradients");
+    v("output_init", output_init,
+      "initial deviation of o_proj and down_proj; depth: initializer_range / sqrt(2 L), as in GPT-2 and YaLM 100B");
     v("mup", mup, "transfer of learning rates from a small base model to wider and deeper ones");
   }
 
@@ -142,6 +163,7 @@ struct ModelConfig {
   ModelConfig with_local_rope() const;  // its rope_theta and rope_scaling are those of sliding layers
   bool has_pre_norms() const { return norm_placement != NormPlacement::kPost; }
   bool has_post_norms() const { return norm_placement != NormPlacement::kPre; }
+  double output_range() const;  // initial deviation of matrices whose results join the residual stream
   float norm_offset() const { return norm_zero_centered ? 1.0f : 0.0f; }  // of the weights of norms
   bool has_qk_norm() const { return qk_norm != QkNormKind::kNone; }
 

@@ -88,6 +88,9 @@ std::vector<FieldError> MupOptions::problems(const ModelConfig& model) const {
     checks.require(model.norm_placement == NormPlacement::kPre, "model.norm_placement", enum_name(model.norm_placement),
                    "is not supported with model.mup, which is for norms before the matrices");
     checks.require(!model.norm_zero_centered, "model.norm_zero_centered", "true", "is not supported with model.mup");
+    checks.require(!model.embedding_norm, "model.embedding_norm", "true", "is not supported with model.mup");
+    checks.require(model.output_init == OutputInit::kSame, "model.output_init", enum_name(model.output_init),
+                   "is not supported with model.mup, which scales by depth itself", "see model.mup.depth_alpha");
   }
   checks.require(depth_alpha >= 0.5 && depth_alpha <= 1, "model.mup.depth_alpha", depth_alpha, "must be from 0.5 to 1");
   if (const ModelConfig base = base_of(model); valid && is_on() && base.head_dim == 0) {

@@ -61,6 +61,9 @@ ParamTable make_param_table(const ModelConfig& config, UnitSize unit) {
   if (!config.tie_word_embeddings) {
     table.units.push_back({UnitKind::kHead, "head", rows_of_vocabulary("head", "lm_head.weight")});
   }
+  if (config.embedding_norm) {
+    norms.matrices.push_back(norm_weight("model.embed_norm.weight", config.hidden_size, config.norm_offset()));
+  }
   norms.matrices.push_back(norm_weight("model.norm.weight", config.hidden_size, config.norm_offset()));
   table.units.push_back(std::move(norms));
   apply_mup(config, table);

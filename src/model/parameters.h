@@ -15,7 +15,8 @@ namespace tokamak {
 
 // Units in the order of the forward pass: embedding, layers, head (absent if tied), norms (one unit for all). A layer's
 // matrices form one unit or, with UnitSize::kProjection, one unit for each piece of its parts. The norms unit lists the
-// vectors of each layer (WeightPlace), then the final norm. All are small and have no weight decay.
+// vectors of each layer (WeightPlace), then the embedding's norm if there is one, then the final norm. They are small
+// and have no weight decay.
 ParamTable make_param_table(const ModelConfig& config, UnitSize unit = UnitSize::kLayer);
 
 // Indices into the table of make_param_table(): units by kind, a layer's weights by part and WeightRow::id.
@@ -44,6 +45,7 @@ class WeightIndex {
     return weight.index < tensors.size() ? tensors[weight.index] : Tensor();
   }
   Tensor final_norm(std::span<const Tensor> norms) const { return norms.back(); }
+  Tensor embedding_norm(std::span<const Tensor> norms) const { return norms[norms.size() - 2]; }  // if it exists
 
  private:
   struct Weight {

@@ -135,15 +135,16 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   const Norms norms = parameters_.acquire(index_.norms(), compute);
   const Norms dnorms = norm_gradients(compute);
   backward_head(compute, in, a, sums, dnorms);
-  // The head has overwritten the embedding's buffer. The embedding is gathered again for the next micro-batch, unless
-  // the weights change first.
+  // The head has overwritten the embedding's buffer. The embedding is gathered again for its norm's gradient, and for
+  // the next micro-batch unless the weights change first.
   const std::span order(backward_order_);
-  UnitPass units(parameters_, compute, parameters_.last_microbatch() ? order.first(order.size() - 1) : order);
+  const bool ends_at_layers = parameters_.last_microbatch() && !config_.embedding_norm;
+  UnitPass units(parameters_, compute, ends_at_layers ? order.first(order.size() - 1) : order);
   const PassInputs pass = pass_inputs(compute, in, a);
   for (int64_t l = layers_.layers() - 1; l >= 0; --l) {
     backward_layer(pass, a, l, LayerWeights(index_, l, units, norms, dnorms));
   }
-  backward_embedding(compute, in, a);
+  backward_embedding(compute, in, a, norms, dnorms);
   parameters_.release(index_.norms());
 }
 
@@ -233,8 +234,15 @@ Tensor Transformer::forward_cached(Stream& compute, const TokenBatch& batch, con
 
 void Transformer::head(Stream& compute, Tensor hidden, Tensor logits) {
   const Tensor weight = parameters_.acquire(index_.head(), compute)[0];
-  ops_.gemm(compute, {.a = hidden, .b = weight, .c = logits, .trans_b = Transpose::kYes, .label = "head"});
+  project(compute, {.a = hidden, .b = weight, .c = logits, .trans_b = Transpose::kYes, .label = "head"});
   parameters_.release(index_.head());
+}
+
+void Transformer::project(Stream& compute, const Gemm& head) {
+  ops_.gemm(compute, head);
+  if (config_.final_logit_softcapping > 0) {
+    ops_.soft_cap(compute, {.x = head.c.flat(0, head.c.count()), .cap = final_cap()});
+  }
 }
 
 void Transformer::finish_gradients(Stream& compute) {
@@ -248,8 +256,7 @@ const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in, 
   const Activations& a = activations_.first(in.count());
   const Norms norms = parameters_.acquire(index_.norms(), compute);
   UnitPass units(parameters_, compute, forward_order_);
-  const Tensor embedding = units.use(index_.embedding())[0];
-  ops_.embedding(compute, {.ids = in.tokens, .table = embedding, .out = a.layers[0].x, .scale = embedding_scale()});
+  embed(compute, in, a, units.use(index_.embedding())[0], norms);
   if (watcher != nullptr) watcher->see(compute, activation::kEmbedding, a.layers[0].x);
   if (const Tensor tables = tables_of(in)) {
     ops_.document_tables(compute, {.cu_seqlens = in.cu_seqlens, .tables = tables, .heads = heads_});
@@ -270,6 +277,18 @@ const Activations& Transformer::forward(Stream& compute, const DeviceBatch& in, 
   return a;
 }
 
+void Transformer::embed(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor table, Norms norms) {
+  const Tensor x = a.layers[0].x, embedded = config_.embedding_norm ? a.norm : x;
+  ops_.embedding(compute, {.ids = in.tokens, .table = table, .out = embedded, .scale = embedding_scale()});
+  if (!config_.embedding_norm) return;
+  ops_.rmsnorm(compute, {.x = embedded,
+                         .weight = index_.embedding_norm(norms),
+                         .y = x,
+                         .rstd = a.rstd_final,
+                         .eps = static_cast<float>(config_.rms_norm_eps),
+                         .offset = config_.norm_offset()});
+}
+
 LinearCrossEntropy Transformer::head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight,
                                                Tensor sums) const {
   return {.hidden = a.norm,
@@ -277,7 +296,8 @@ LinearCrossEntropy Transformer::head_arguments(const DeviceBatch& in, const Acti
           .targets = in.targets,
           .token_loss = a.token_loss,
           .sums = sums,
-          .z_weight = static_cast<float>(options_.z_loss)};
+          .z_weight = static_cast<float>(options_.z_loss),
+          .cap = final_cap()};
 }
 
 void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums,
@@ -286,12 +306,12 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
   const Tensor weight = parameters_.acquire(unit, compute)[0];
   const int64_t measured = std::min(in.count(), ActivationStatistics::kLogitRows);
   if (const Tensor logits = watcher() != nullptr ? watcher()->logits(measured) : Tensor()) {
-    ops_.gemm(compute, {.a = a.norm.rows(0, measured),
-                        .b = weight,
-                        .c = logits,
-                        .trans_b = Transpose::kYes,
-                        .label = "head",
-                        .choice = AlgorithmChoice::kFixed});
+    project(compute, {.a = a.norm.rows(0, measured),
+                      .b = weight,
+                      .c = logits,
+                      .trans_b = Transpose::kYes,
+                      .label = "head",
+                      .choice = AlgorithmChoice::kFixed});
     watcher()->see(compute, activation::kLogits, logits);
   }
   const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
@@ -314,7 +334,19 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
   parameters_.release(index_.norms());
 }
 
-void Transformer::backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a) {
+void Transformer::backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a, Norms norms,
+                                     Norms dnorms) {
+  if (config_.embedding_norm) {  // its input and rstd are computed again; the first layer needs x no more
+    embed(compute, in, a, parameters_.acquire(index_.embedding(), compute)[0], norms);
+    parameters_.release(index_.embedding());
+    ops_.rmsnorm_backward(compute, {.dy = a.dx,
+                                    .x = a.norm,
+                                    .weight = index_.embedding_norm(norms),
+                                    .rstd = a.rstd_final,
+                                    .dx = a.dx,
+                                    .dweight = index_.embedding_norm(dnorms),
+                                    .offset = config_.norm_offset()});
+  }
   const ShardedParameters::Gradient g = parameters_.gradient(index_.embedding(), compute);
   if (g.write == Write::kOverwrite) ops_.fill(compute, {.x = g.matrices[0], .value = 0});
   ops_.embedding_backward(compute,

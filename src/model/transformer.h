@@ -60,7 +60,7 @@ class Transformer {
   // Runs the decoder on new tokens of cached sequences and appends their keys and values. Returns the final norm's
   // output, valid until the next call.                                         (N, C)
   Tensor forward_cached(Stream& compute, const TokenBatch& batch, const CachedInputs& cached);
-  // logits = hidden weight^T                                                     (S, C) act -> (S, V) f32
+  // logits = hidden weight^T, capped                                             (S, C) act -> (S, V) f32
   void head(Stream& compute, Tensor hidden, Tensor logits);
 
   const ModelConfig& config() const { return config_; }
@@ -82,11 +82,15 @@ class Transformer {
   void run_units(Stream& compute, const DeviceBatch& in, Tensor sums);  // forward and backward
   // Runs all layers and the final norm, whose output is in Activations::norm.
   const Activations& forward(Stream& compute, const DeviceBatch& in, ActivationStatistics* watcher = nullptr);
+  // The residual stream that enters the first layer; with a norm after the embedding, its input is left in a.norm.
+  void embed(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor table, Norms norms);
+  void project(Stream& compute, const Gemm& head);  // the head's GEMM and cap
   LinearCrossEntropy head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight, Tensor sums) const;
   void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, Norms dnorms);
-  void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
+  void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a, Norms norms, Norms dnorms);
   Norms norm_gradients(Stream& compute);
   float embedding_scale() const;
+  float final_cap() const { return static_cast<float>(config_.final_logit_softcapping); }
 
   PassInputs pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a,
                          ActivationStatistics* watcher = nullptr) const;

@@ -47,6 +47,10 @@ struct Golden {
     config.rms_norm_eps = json.at("rms_norm_eps");
     config.tie_word_embeddings = json.at("tie_word_embeddings");
     config.qkv_bias = json.value("qkv_bias", false);
+    config.o_bias = json.value("o_bias", false);
+    config.mlp_bias = json.value("mlp_bias", false);
+    config.attn_logit_softcapping = json.value("attn_logit_softcapping", 0.0);
+    config.final_logit_softcapping = json.value("final_logit_softcapping", 0.0);
     const auto qk_norm = json.value("qk_norm", nlohmann::json("none"));  // true: of each head
     if (qk_norm != "none") config.qk_norm = qk_norm == "all" ? QkNormKind::kAll : QkNormKind::kHead;
     const std::string placement = json.value("norm_placement", "pre");
@@ -99,6 +103,7 @@ struct SmallModelOptions {
   int64_t cached_sequences = 0;
   double z_loss = 0;
   DType reduce_dtype = DType::kF32;
+  UnitSize units = UnitSize::kLayer;
   OptimizerOptions optimizer;
 };
 
@@ -106,7 +111,7 @@ struct SmallModelOptions {
 class SmallModel {
  public:
   SmallModel(const ModelConfig& config, Comm& comm, const SmallModelOptions& options)
-      : table(make_param_table(config)),
+      : table(make_param_table(config, options.units)),
         backend(make_cpu_backend()),
         stream(backend.device->make_stream()),
         parameters(table, comm, backend, {.compute = options.compute, .reduce_dtype = options.reduce_dtype}, plan),

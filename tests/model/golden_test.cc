@@ -12,7 +12,8 @@ namespace {
 
 const std::vector<std::string> kCases = {
     "llama_mha_untied", "llama_mha_tied", "llama_gqa_untied", "llama_gqa_tied", "qwen2_gqa_tied", "qwen3_gqa_untied",
-    "mistral_window",   "qwen3_window",   "smollm3",          "olmo2",          "olmo3",          "gemma3"};
+    "mistral_window",   "qwen3_window",   "smollm3",          "olmo2",          "olmo3",          "gemma3",
+    "gemma2",           "llama_biases"};
 const std::vector<std::string> kAngles = {"llama_rope_linear", "llama_rope_dynamic", "llama_rope_yarn",
                                           "llama_rope_llama3"};  // for f32 only, without AdamW
 
@@ -77,6 +78,34 @@ TEST_CASE("in f32, logits and loss are those of transformers") {
       const double loss = small.sum(kSumLoss) / small.sum(kSumTargets);
       CHECK(std::abs(loss - golden.file.values<float>(str("t", length, "/loss"))[0]) < 2e-6);
     }
+  }
+}
+
+TEST_CASE(
+    "in f32, documents of a batch have transformers' logits: beginnings of one sequence, around the window's length") {
+  for (const std::string& name : all_cases()) {
+    if (name == "llama_rope_dynamic") continue;  // its angles depend on the length
+    const Golden golden(name);
+    const int64_t window = golden.config.sliding_window > 0 ? golden.config.sliding_window : 7;
+    const auto ids = golden.file.values<int32_t>("t37/input_ids");
+    const auto expected = golden.file.values<float>("t37/logits");  // of each beginning, as no token sees later ones
+    std::vector<int32_t> tokens, positions, cu_seqlens = {0};
+    std::vector<float> wanted;
+    for (const int64_t length : {window - 1, window, window + 1, int64_t{37}, int64_t{1}, 2 * window}) {
+      tokens.insert(tokens.end(), ids.begin(), ids.begin() + length);
+      wanted.insert(wanted.end(), expected.begin(), expected.begin() + length * golden.config.vocab_size);
+      for (int32_t position = 0; position < length; ++position) positions.push_back(position);
+      cu_seqlens.push_back(static_cast<int32_t>(tokens.size()));
+    }
+    const auto comm = make_single_comm();
+    SmallModel small(golden.config, *comm, {});
+    small.load(golden.file);
+    std::vector<float> logits(wanted.size());
+    const auto rows = static_cast<int64_t>(tokens.size());
+    small.model.logits(*small.stream, {tokens, tokens, positions, cu_seqlens}, 0,
+                       {logits.data(), DType::kF32, Shape{rows, golden.config.vocab_size}});
+    INFO(name);
+    CHECK(largest_difference(logits, wanted) < 5e-5);
   }
 }
 

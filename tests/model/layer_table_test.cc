@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <random>
 
@@ -47,6 +48,47 @@ std::vector<float> gradients_of(SmallModel& small, const Sequences& sequences) {
   small.model.forward_backward(*small.stream, sequences.batch(), small.sums);
   const Tensor gradients = small.parameters.gradients();
   return {gradients.as<float>(), gradients.as<float>() + gradients.count()};
+}
+
+// Each weight that `wants` its name is moved along its gradient. Returns their number.
+int check_gradients(const ModelConfig& config, const std::function<bool(const std::string&)>& wants) {
+  const auto comm = make_single_comm();
+  SmallModel small(config, *comm, {});
+  const Sequences sequences = batch_of(config);
+  const std::vector<float> gradients = gradients_of(small, sequences);
+  const auto loss = [&] {
+    small.parameters.masters_changed(*small.stream);
+    small.zero_sums();
+    small.model.evaluate(*small.stream, sequences.batch(), small.sums);
+    return small.sum(kSumLoss);
+  };
+  int checked = 0;
+  small.for_each_part(small.parameters.master(), [&](const Param& param, Tensor part, int64_t) {
+    if (!wants(param.name)) return;
+    // Along the gradient the loss changes by the square of its length.
+    const int64_t first = part.as<float>() - small.parameters.master().as<float>();
+    double squares = 0;
+    for (int64_t i = 0; i < part.count(); ++i) {
+      const double g = gradients[static_cast<size_t>(first + i)];
+      squares += g * g;
+    }
+    REQUIRE(squares > 0);
+    const double step = 0.02 / std::sqrt(squares);
+    const auto move = [&](double by) {
+      for (int64_t i = 0; i < part.count(); ++i) {
+        part.as<float>()[i] += static_cast<float>(by * gradients[static_cast<size_t>(first + i)]);
+      }
+    };
+    move(step);
+    const double above = loss();
+    move(-2 * step);
+    const double below = loss();
+    move(step);
+    INFO(param.name);
+    CHECK((above - below) / (2 * step) == Approx(squares).epsilon(0.01));
+    ++checked;
+  });
+  return checked;
 }
 
 }  // namespace
@@ -119,46 +161,19 @@ TEST_CASE("a weight and an activation of a new kind of layer are in the list of 
 }
 
 TEST_CASE("gradients of a new kind's weights are the differences of the loss") {
-  const ModelConfig config = mixed_config();
-  const auto comm = make_single_comm();
-  SmallModel small(config, *comm, {});
-  const Sequences sequences = batch_of(config);
-  const std::vector<float> gradients = gradients_of(small, sequences);
-  const auto loss = [&] {
-    small.parameters.masters_changed(*small.stream);
-    small.zero_sums();
-    small.model.evaluate(*small.stream, sequences.batch(), small.sums);
-    return small.sum(kSumLoss);
-  };
-  int checked = 0;
-  small.for_each_part(small.parameters.master(), [&](const Param& param, Tensor part, int64_t) {
-    const bool toy =
-        param.name.find("layers.1.mlp") != std::string::npos || param.name.find("layers.3.mlp") != std::string::npos;
-    if (!toy) return;
-    // Along the gradient the loss changes by the square of its length.
-    const int64_t first = part.as<float>() - small.parameters.master().as<float>();
-    double squares = 0;
-    for (int64_t i = 0; i < part.count(); ++i) {
-      const double g = gradients[static_cast<size_t>(first + i)];
-      squares += g * g;
-    }
-    REQUIRE(squares > 0);
-    const double step = 0.02 / std::sqrt(squares);
-    const auto move = [&](double by) {
-      for (int64_t i = 0; i < part.count(); ++i) {
-        part.as<float>()[i] += static_cast<float>(by * gradients[static_cast<size_t>(first + i)]);
-      }
-    };
-    move(step);
-    const double above = loss();
-    move(-2 * step);
-    const double below = loss();
-    move(step);
-    INFO(param.name);
-    CHECK((above - below) / (2 * step) == Approx(squares).epsilon(0.01));
-    ++checked;
+  const int checked = check_gradients(mixed_config(), [](const std::string& name) {
+    return name.find("layers.1.mlp") != std::string::npos || name.find("layers.3.mlp") != std::string::npos;
   });
   CHECK(checked == 8);
+}
+
+TEST_CASE("gradients of a norm after the embedding, and of the embedding, are the differences of the loss") {
+  for (const bool tied : {false, true}) {
+    ModelConfig config = plain_config();
+    config.embedding_norm = true;
+    config.tie_word_embeddings = tied;
+    CHECK(check_gradients(config, [](const std::string& name) { return name.find("model.embed_") == 0; }) == 2);
+  }
 }
 
 TEST_CASE("layers of two kinds may keep any of their tensors: gradients are the same bits") {

@@ -85,6 +85,24 @@ TEST_CASE("families have as many parameters as transformers' default models") {
                      .qk_norm = QkNormKind::kHead,
                      .tie_word_embeddings = true};
   CHECK(model_size(gemma3).parameters == 2628658432);
+  ModelConfig gemma2 = gemma3;
+  gemma2.vocab_size = 256000;
+  gemma2.qk_norm = QkNormKind::kNone;
+  CHECK(model_size(gemma2).parameters == 2614341888);
+}
+
+TEST_CASE("with output_init depth, matrices whose results join the residual stream begin smaller") {
+  ModelConfig config = llama3_8b();
+  config.output_init = OutputInit::kDepth;
+  for (const Unit& unit : make_param_table(config).units) {
+    for (const Matrix& matrix : unit.matrices) {
+      for (const Param& param : matrix.parts) {
+        if (param.shape.rank() != 2) continue;
+        const bool joins = param.name.ends_with("o_proj.weight") || param.name.ends_with("down_proj.weight");
+        CHECK(param.init_std == Approx(joins ? 0.02 / 8 : 0.02));  // of 32 layers: sqrt(64)
+      }
+    }
+  }
 }
 
 TEST_CASE("a tied head adds no parameters, and its matrix counts as multiplied, not as looked up") {
@@ -245,6 +263,30 @@ TEST_CASE("norms have transformers' names at each placement, and with qk_norm: a
   CHECK(names(NormPlacement::kPost) == with({"post_attention_layernorm", "post_feedforward_layernorm"}));
   CHECK(names(NormPlacement::kBoth) == with({"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
                                              "post_feedforward_layernorm"}));
+}
+
+TEST_CASE("biases of all projections, and a norm after the embedding, have transformers' kind of names") {
+  ModelConfig config = llama3_8b();
+  config.num_hidden_layers = 1;
+  config.o_bias = config.mlp_bias = config.embedding_norm = true;
+  std::map<std::string, int64_t> widths;
+  const ParamTable table = make_param_table(config);
+  for (const Matrix& matrix : table.units.back().matrices) {
+    for (const Param& param : matrix.parts) {
+      widths[param.name] = param.shape[0];
+      CHECK(param.decay == Decay::kNo);
+      CHECK(param.init_mean == (param.name.ends_with("bias") ? 0 : 1));
+    }
+  }
+  const std::string layer = "model.layers.0.";
+  CHECK(widths == std::map<std::string, int64_t>{{layer + "input_layernorm.weight", 4096},
+                                                 {layer + "post_attention_layernorm.weight", 4096},
+                                                 {layer + "self_attn.o_proj.bias", 4096},
+                                                 {layer + "mlp.gate_proj.bias", 14336},
+                                                 {layer + "mlp.up_proj.bias", 14336},
+                                                 {layer + "mlp.down_proj.bias", 4096},
+                                                 {"model.embed_norm.weight", 4096},
+                                                 {"model.norm.weight", 4096}});
 }
 
 TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transformers' names, shapes and beginnings") {

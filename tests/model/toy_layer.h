@@ -15,12 +15,12 @@ class ToyPart final : public Part {
  public:
   explicit ToyPart(const ModelConfig& config)
       : config_(config),
-        extra_{Linear(kExtraWeight, "extra", {"extra forward", "extra dx", "extra dw"},
+        extra_{Linear({kExtraWeight, {}}, "extra", {"extra forward", "extra dx", "extra dw"},
                       {{"extra_proj", config.hidden_size}}, config.hidden_size),
                BranchBegin::Norm{kInputNorm, kRstd, kNorm, kKeepNorm, static_cast<float>(config.rms_norm_eps), 0}},
-        gate_up_(kGateUpWeight, "gate_up", {"gate_up forward", "gate_up dx", "gate_up dw"},
+        gate_up_({kGateUpWeight, {}}, "gate_up", {"gate_up forward", "gate_up dx", "gate_up dw"},
                  {{"gate_proj", config.intermediate_size}, {"up_proj", config.intermediate_size}}, config.hidden_size),
-        down_(kDownWeight, "down", {"down forward", "down dx", "down dw"}, {{"down_proj", config.hidden_size}},
+        down_({kDownWeight, {}}, "down", {"down forward", "down dx", "down dw"}, {{"down_proj", config.hidden_size}},
               config.intermediate_size) {}
 
   std::vector<const char*> pieces() const override { return {"gate_up", "down"}; }
@@ -59,7 +59,7 @@ class ToyPart final : public Part {
     if (pass.recomputes()) return;
     pass.use(kDownPiece);
     pass.in.ops.swiglu(pass.in.compute, {.gate_up = pass.a(kGateUp), .out = pass.a(kSwiGlu)});
-    down_.forward(pass, pass.a(kSwiGlu), pass.out, {.residual = pass.x});
+    down_.forward(pass, pass.a(kSwiGlu), pass.out, pass.x);
   }
 
   void backward(const PartPass& pass) const override {
