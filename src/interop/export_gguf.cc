@@ -22,13 +22,17 @@ struct NamePart {
   const char* theirs;
   const char* gguf;
 };
-constexpr std::array<NamePart, 13> kLayerNames = {{{"input_layernorm.weight", "attn_norm.weight"},
+constexpr std::array<NamePart, 17> kLayerNames = {{{"input_layernorm.weight", "attn_norm.weight"},
                                                    {"self_attn.q_proj.weight", "attn_q.weight"},
                                                    {"self_attn.k_proj.weight", "attn_k.weight"},
                                                    {"self_attn.v_proj.weight", "attn_v.weight"},
                                                    {"self_attn.q_proj.bias", "attn_q.bias"},
                                                    {"self_attn.k_proj.bias", "attn_k.bias"},
                                                    {"self_attn.v_proj.bias", "attn_v.bias"},
+                                                   {"self_attn.o_proj.bias", "attn_output.bias"},
+                                                   {"mlp.gate_proj.bias", "ffn_gate.bias"},
+                                                   {"mlp.up_proj.bias", "ffn_up.bias"},
+                                                   {"mlp.down_proj.bias", "ffn_down.bias"},
                                                    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
                                                    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
                                                    {"self_attn.o_proj.weight", "attn_output.weight"},
@@ -67,6 +71,8 @@ std::string architecture_of(const ModelConfig& model) {
   if (type == "gemma3_text") return "gemma3";
   return type == "olmo3" ? "olmo2" : type;
 }
+
+bool is_gemma(const ModelConfig& model) { return hf_architecture(model).scale_embeddings; }
 
 // They interleave the rows of q and k, in weights and biases, and alone read the tensor rope_freqs.
 bool is_llama_like(const ModelConfig& model) {
@@ -148,15 +154,20 @@ int64_t period_of_windows(const ModelConfig& model) {
 }
 
 bool has_windows(const ModelConfig& model) {
-  return hf_architecture(model).full_every > 0;  // olmo2 and gemma3
+  return hf_architecture(model).full_every > 0;  // olmo2, gemma2 and gemma3
 }
 
 // Sliding layers have plain rotary embeddings, with olmo2 of the same theta.
 void add_windows(const ModelConfig& model, const std::string& prefix, GgufKeys& keys) {
   if (!has_windows(model)) return;
   const double local = model.rope_local_base_freq > 0 ? model.rope_local_base_freq : model.rope_theta;
-  if (architecture_of(model) == "gemma3") {
-    if (model.sliding_window == 0) refuse_layers("llama.cpp's gemma3 has windows; model.sliding_window is 0");
+  const std::string architecture = architecture_of(model);
+  if (is_gemma(model) && model.sliding_window == 0)
+    refuse_layers(str("llama.cpp's ", architecture, " has windows; model.sliding_window is 0"));
+  if (architecture == "gemma2" && period_of_windows(model) != 2)
+    refuse_layers(str("llama.cpp's gemma2 has a full layer after each sliding one; model.layer_types has one after ",
+                      period_of_windows(model) - 1));
+  if (architecture == "gemma3") {
     keys.emplace_back(prefix + "rope.freq_base_swa", static_cast<float>(local));
   } else if (local != model.rope_theta) {
     refuse_layers(str("llama.cpp's olmo2 has one theta; model.rope_theta is ", model.rope_theta,
@@ -183,23 +194,36 @@ void check_layers(const ModelConfig& model) {
   }
 }
 
-void check_gemma3(const ModelConfig& model) {
-  const auto refuse = [](const std::string& what) {
-    fail(Kind::kConfig, "llama.cpp's gemma3 " + what, "export to hf instead");
+// llama.cpp's code decides the scale of attention, and gemma3 has no caps.
+void check_gemma(const ModelConfig& model) {
+  const bool second = architecture_of(model) == "gemma2";
+  const auto refuse = [&](const std::string& what) {
+    refuse_layers(str("llama.cpp's ", architecture_of(model), what));
   };
-  if (!model.tie_word_embeddings) refuse("has a tied head; model.tie_word_embeddings is false");
-  // The model of 62 layers is the one whose scale is not that of its heads.
+  if (!model.tie_word_embeddings) refuse(" has a tied head; model.tie_word_embeddings is false");
+  const bool caps = second ? model.attn_logit_softcapping > 0 && model.final_logit_softcapping > 0
+                           : model.final_logit_softcapping == 0;
+  if (!caps) {
+    refuse(str(second ? " has both caps" : " has no caps", "; model.attn_logit_softcapping is ",
+               model.attn_logit_softcapping, ", model.final_logit_softcapping ", model.final_logit_softcapping));
+  }
+  // The models of 46 and 62 layers are the ones whose scale is not that of their heads.
   const int64_t theirs =
-      model.num_hidden_layers == 62 ? model.hidden_size / model.num_attention_heads : model.head_size();
+      model.num_hidden_layers == (second ? 46 : 62) ? model.hidden_size / model.num_attention_heads : model.head_size();
   const double ours = model.query_pre_attn_scalar > 0 ? model.query_pre_attn_scalar : double(model.head_size());
-  if (ours != double(theirs)) refuse(str("divides by the root of ", theirs, "; model.query_pre_attn_scalar is ", ours));
+  if (ours != double(theirs))
+    refuse(str(" divides by the root of ", theirs, "; model.query_pre_attn_scalar is ", ours));
 }
 
 GgufKeys gguf_keys(const ExportSource& source, const ExportOptions& options) {
   const ModelConfig& model = source.config.model;
   const std::string architecture = architecture_of(model);
   check_layers(model);
-  if (architecture == "gemma3") check_gemma3(model);
+  if (is_gemma(model)) check_gemma(model);
+  if ((model.o_bias || model.mlp_bias) && architecture != "llama") {
+    refuse_layers(str("llama.cpp's ", architecture, " has no biases; model.o_bias is ", model.o_bias,
+                      ", model.mlp_bias ", model.mlp_bias));
+  }
   if (architecture == "olmo2" && model.tie_word_embeddings) {
     fail(Kind::kConfig, "llama.cpp's olmo2 needs a head of its own; model.tie_word_embeddings is true",
          "export to hf instead");
@@ -231,6 +255,10 @@ GgufKeys gguf_keys(const ExportSource& source, const ExportOptions& options) {
   keys.emplace_back(prefix + "attention.layer_norm_rms_epsilon", static_cast<float>(model.rms_norm_eps));
   add_rope(model, prefix, keys);
   add_windows(model, prefix, keys);
+  if (architecture == "gemma2") {
+    keys.emplace_back(prefix + "attn_logit_softcapping", static_cast<float>(model.attn_logit_softcapping));
+    keys.emplace_back(prefix + "final_logit_softcapping", static_cast<float>(model.final_logit_softcapping));
+  }
   add_gguf_tokenizer(source, options.add_bos, keys);
   return keys;
 }

@@ -1,11 +1,14 @@
 #include "interop/export_source.h"
 
 #include <memory>
+#include <utility>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/run_files.h"
 #include "config/load.h"
 #include "formats/json.h"
+#include "interop/folded_norm.h"
 #include "model/parameters.h"
 
 namespace tokamak {
@@ -36,8 +39,10 @@ std::string own_tokenizer(const CheckpointReader& reader) {
 }  // namespace
 
 ReadParam ExportSource::weights() {
-  return
-      [this](const std::string& name, int64_t first, std::span<float> out) { reader.read("master", name, first, out); };
+  ReadParam read = [this](const std::string& name, int64_t first, std::span<float> out) {
+    reader.read("master", name, first, out);
+  };
+  return unfolded ? fold_norm(*unfolded, std::move(read)) : read;
 }
 
 std::string ExportSource::metrics_path() const { return run_files::at(run_directory(reader), run_files::kMetrics); }
@@ -47,6 +52,11 @@ ExportSource make_export_source(CheckpointReader reader, const std::string& toke
   // The export takes shapes from the config, so they must equal the stored shapes in the manifest.
   check_is_model(reader, make_param_table(config.model));
   ExportSource source{std::move(reader), std::move(config), {}, {}};
+  if (ModelConfig& model = source.config.model; model.embedding_norm) {
+    source.unfolded = std::exchange(model, with_folded_norm(model));
+    log::info("model.embedding_norm is folded into the embeddings",
+              source.unfolded->tie_word_embeddings ? ", so the head has weights of its own" : "");
+  }
   if (tokenizer == "none") return source;
   if (is_directory(tokenizer)) {
     source.tokenizer.directory = tokenizer;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "checkpoint/reader.h"
@@ -41,7 +42,10 @@ struct ExportSource {
   ExportTokenizer tokenizer;
   SpecialIds ids;
 
-  ReadParam weights();               // reads the f32 weights; valid while this object lives and is not moved
+  std::optional<ModelConfig> unfolded = {};  // the checkpoint's model, if config.model has its embedding_norm folded in
+
+  // Reads the f32 weights of `config`; valid while this object lives and is not moved.
+  ReadParam weights();
   std::string metrics_path() const;  // of the checkpoint's run
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -21,8 +22,10 @@ enum class HfWindows {
 struct HfArchitecture {
   const char* name;
   const char* model_type;
-  const char* transformers;  // the oldest version that has the class and reads our keys
-  bool qkv_bias = false;
+  const char* transformers;     // the oldest version that has the class and reads our keys
+  bool qkv_bias = false;        // always
+  bool attention_bias = false;  // whether it has the key: biases of all of attention's projections
+  bool mlp_bias = false;        // likewise, of the feed-forward's
   QkNormKind qk_norm = QkNormKind::kNone;
   NormPlacement norm_placement = NormPlacement::kPre;
   bool norm_zero_centered = false;
@@ -38,6 +41,8 @@ struct HfArchitecture {
   double rope_theta = 10000;
   double rope_local_theta = 0;       // of sliding layers, with rope_by_type
   double query_pre_attn_scalar = 0;  // 0: it has no such key
+  std::optional<double> attn_cap;    // attn_logit_softcapping; absent: it has no such key
+  std::optional<double> final_cap;   // final_logit_softcapping, likewise; 0: null
   bool tie_word_embeddings = false;
 };
 

@@ -52,16 +52,34 @@ void refuse_other_models(ConfigReader& config) {
       value.refuse("mixtures of experts and models inside of models are not supported");
     }
   }
-  const auto refuse_unless = [](const JsonValue& value, bool holds, const std::string& what) {
-    if (!holds) value.refuse(what);
+  const JsonValue pretraining_tp = config["pretraining_tp"];
+  if (pretraining_tp.whole_or(1) > 1)
+    pretraining_tp.refuse("only 1 is supported: other values change the order of sums");
+}
+
+void read_biases(ConfigReader& config, const HfArchitecture& architecture, ModelConfig& model) {
+  const auto read = [&](const char* key, bool has_key) {
+    const JsonValue bias = config[key];
+    const bool given = bias.truth_or(false);
+    if (given && !has_key) bias.refuse(str(architecture.name, " has no such biases"));
+    return given;
   };
-  const JsonValue attention_bias = config["attention_bias"];
-  const JsonValue mlp_bias = config["mlp_bias"], pretraining_tp = config["pretraining_tp"];
-  refuse_unless(attention_bias, !attention_bias.truth_or(false),
-                "biases of the attention's output projection are not supported");
-  refuse_unless(mlp_bias, !mlp_bias.truth_or(false), "biases of the feed-forward are not supported");
-  refuse_unless(pretraining_tp, pretraining_tp.whole_or(1) <= 1,
-                "only 1 is supported: other values change the order of sums");
+  const bool attention = read("attention_bias", architecture.attention_bias);
+  model.qkv_bias = architecture.qkv_bias || attention;
+  model.o_bias = attention;
+  model.mlp_bias = read("mlp_bias", architecture.mlp_bias);
+}
+
+// null is no cap; an absent key means the class's default.
+double read_cap(const JsonValue& cap, const std::optional<double>& absent) {
+  if (!absent) {
+    if (cap.present()) cap.refuse("its class has no such cap");
+    return 0;
+  }
+  if (cap.is_missing()) return *absent;
+  if (!cap.present()) return 0;
+  if (!(cap.number() > 0)) cap.refuse("it must be above 0, or null");
+  return cap.number();
 }
 
 // The keys that only Gemma's classes have.
@@ -76,9 +94,8 @@ void read_gemma(ConfigReader& config, const HfArchitecture& architecture, ModelC
   if (architecture.query_pre_attn_scalar == 0) return;
   const double scalar = config["query_pre_attn_scalar"].number_or(architecture.query_pre_attn_scalar);
   if (scalar != double(model.head_size())) model.query_pre_attn_scalar = scalar;
-  for (const char* cap : {"final_logit_softcapping", "attn_logit_softcapping"}) {
-    if (config[cap].present()) config[cap].refuse("caps of logits are not supported");
-  }
+  model.attn_logit_softcapping = read_cap(config["attn_logit_softcapping"], architecture.attn_cap);
+  model.final_logit_softcapping = read_cap(config["final_logit_softcapping"], architecture.final_cap);
   const JsonValue both_ways = config["use_bidirectional_attention"];
   if (both_ways.truth_or(false)) both_ways.refuse("attention to later tokens is not supported");
 }
@@ -238,7 +255,7 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   model.vocab_size = config["vocab_size"].whole(1);
   model.max_position_embeddings = config["max_position_embeddings"].whole();
   model.rms_norm_eps = config["rms_norm_eps"].number();
-  model.qkv_bias = architecture.qkv_bias;
+  read_biases(config, architecture, model);
   model.qk_norm = architecture.qk_norm;
   model.norm_placement = architecture.norm_placement;
   model.norm_zero_centered = architecture.norm_zero_centered;
@@ -282,6 +299,11 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
     const double scalar = model.query_pre_attn_scalar;
     json["query_pre_attn_scalar"] = scalar > 0 ? static_cast<int64_t>(scalar) : model.head_size();
   }
+  const auto add_cap = [&](const char* key, const std::optional<double>& has_key, double cap) {
+    if (has_key) json[key] = cap > 0 ? Json(cap) : Json(nullptr);
+  };
+  add_cap("attn_logit_softcapping", architecture.attn_cap, model.attn_logit_softcapping);
+  add_cap("final_logit_softcapping", architecture.final_cap, model.final_logit_softcapping);
   json["max_position_embeddings"] = model.max_position_embeddings;
   json["rms_norm_eps"] = model.rms_norm_eps;
   if (architecture.rope_by_type) {
@@ -293,8 +315,8 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
   // llama.cpp's converter reads this key outside rope_scaling, and assumes 8192 if it is missing.
   const int64_t original = model.rope_scaling.original_max_position_embeddings;
   if (original != 0) json["original_max_position_embeddings"] = original;
-  json["attention_bias"] = false;
-  json["mlp_bias"] = false;
+  json["attention_bias"] = architecture.attention_bias && model.qkv_bias;
+  json["mlp_bias"] = model.mlp_bias;
   render_layers(model, architecture, json);
   json["attention_dropout"] = 0.0;
   json["initializer_range"] = model.initializer_range;

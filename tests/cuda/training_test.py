@@ -6,6 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "system"))
+from model_families import ALL_BIASES, FAMILIES, YARN  # noqa: E402
 from harness import CONFIG, TOKAMAK, call, gathered, generated, main, mpirun, relative, tokamak  # noqa: E402
 
 EMULATED = "emulated" in os.path.basename(TOKAMAK)
@@ -117,22 +118,19 @@ def recomputation(place):
         assert gathered(place.checkpoint(name, STEPS)) == gathered(place.checkpoint("recompute-none-forward", STEPS)), name
 
 
-WINDOWS = ("model.sliding_window=5", "model.layer_types=[sliding_attention, full_attention]",
-           "model.rope_local_base_freq=50")
-FAMILIES = {
-    "biases, normalised heads and scaled angles":
-        ("model.qkv_bias=true", "model.qk_norm=true",
-         "model.rope_scaling={rope_type: yarn, factor: 4, original_max_position_embeddings: 16}"),
-    "OLMo 3": ("model.norm_placement=post", "model.qk_norm=all", *WINDOWS),
-    "Gemma 3": ("model.norm_placement=both", "model.norm_zero_centered=true", "model.hidden_act=gelu_pytorch_tanh",
-                "model.scale_embeddings=true", "model.qk_norm=head", "model.query_pre_attn_scalar=5", *WINDOWS),
+CAPS = ("model.attn_logit_softcapping=0.5", "model.final_logit_softcapping=2")
+SWITCHES = {
+    "biases, normalised heads and scaled angles": ("model.qkv_bias=true", "model.qk_norm=head", YARN),
+    "caps, all biases and a norm after the embedding": (*CAPS, *ALL_BIASES, "model.embedding_norm=true"),
+    "OLMo 3": (*FAMILIES["olmo3"], "model.rope_local_base_freq=50"),
+    "Gemma 3": (*FAMILIES["gemma3"], "model.query_pre_attn_scalar=5"),
 }
 
 
 @on_cuda
 def options(place):
     """with each family's switches: CPU and CUDA in f32 within 1e-4; the same bits recomputed"""
-    for number, (family, switches) in enumerate(FAMILIES.items()):
+    for number, (family, switches) in enumerate(SWITCHES.items()):
         model = (*switches, "training.max_steps=2")
         name = f"options-{number}"
         for backend in ("cpu", "cuda"):
@@ -155,7 +153,7 @@ def generation(place):
     every = [word for prompt in prompts for word in ("--prompt", prompt)]
     for backend in ("cpu", "cuda"):
         # The backend is the one that the checkpoint's config names.
-        train(place, f"generate-{backend}", backend, "precision.compute=f32")
+        train(place, f"generate-{backend}", backend, "precision.compute=f32", *CAPS)
         checkpoint = ["--checkpoint", place.run(f"generate-{backend}") + "/checkpoints", "--temperature", "0",
                       "--max-tokens", "8", "--ignore-eos"]
         text[backend] = generated(*checkpoint, "--batch", "2", *every)

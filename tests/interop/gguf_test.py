@@ -5,6 +5,7 @@ from reference import export  # first: enters the right Python
 import gguf
 import numpy as np
 import safetensors.numpy
+from model_families import FAMILIES
 from harness import call, main, tokamak
 
 LLAMA3 = ("{rope_type: llama3, factor: 4.0, low_freq_factor: 1.0, high_freq_factor: 4.0, "
@@ -13,17 +14,7 @@ MODELS = {  # name: what differs from harness.CONFIG
     "untied": (f"model.rope_scaling={LLAMA3}", "model.vocab_size=512"),
     "tied": ("model.tie_word_embeddings=true", "model.rope_scaling={rope_type: linear, factor: 2.0}"),
 }
-FAMILIES = {"qwen2": ("model.qkv_bias=true",), "qwen3": ("model.qk_norm=true",),
-            "smollm3": ("model.no_rope_layers=[1, 1, 1, 0]", "model.num_hidden_layers=4"),
-            "olmo2": ("model.norm_placement=post", "model.qk_norm=all"),
-            "olmo3": ("model.norm_placement=post", "model.qk_norm=all", "model.sliding_window=9",
-                      "model.layer_types=[sliding_attention, full_attention]", "model.rope_local_base_freq=10000",
-                      "model.rope_scaling={rope_type: yarn, factor: 2, original_max_position_embeddings: 32}")}
-FAMILIES["gemma3"] = ("model.norm_placement=both", "model.norm_zero_centered=true", "model.hidden_act=gelu_pytorch_tanh",
-                      "model.scale_embeddings=true", "model.qk_norm=head", "model.tie_word_embeddings=true",
-                      "model.sliding_window=9", "model.layer_types=[sliding_attention, full_attention]",
-                      "model.rope_local_base_freq=500", "model.rope_scaling={rope_type: linear, factor: 2.0}")
-ARCHITECTURES = {"olmo3": "olmo2"}
+ARCHITECTURES = {"olmo3": "olmo2", "biases": "llama", "embedding-norm": "llama"}
 POST_NORMS = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
 BOTH_NORMS = {"ffn_norm": "pre_feedforward_layernorm"}  # where there is a post_ffw_norm beside it
 LAYER = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
@@ -79,14 +70,18 @@ def families(place):
             assert value(reader, "olmo2.attention.sliding_window_pattern") == 2
             assert value(reader, "olmo2.rope.scaling.type") == "yarn"
         reference = safetensors.numpy.load_file(directory + "/model.safetensors")
-        if name == "gemma3":
-            assert value(reader, "gemma3.attention.sliding_window") == 9
-            assert value(reader, "gemma3.attention.sliding_window_pattern") == 2
-            assert value(reader, "gemma3.rope.freq_base_swa") == 500
-            assert value(reader, "gemma3.rope.scaling.factor") == 2
+        if architecture.startswith("gemma"):
+            assert value(reader, architecture + ".attention.sliding_window") == 9
+            assert value(reader, architecture + ".attention.sliding_window_pattern") == 2
             # llama.cpp multiplies by the weight alone.
             reference = {key: array + 1 if array.ndim == 1 else array for key, array in reference.items()}
-        compare_tensors(reader, reference, gguf.GGMLQuantizationType.F32, HEADS if name == "smollm3" else {})
+        if name == "gemma2":
+            assert value(reader, "gemma2.attn_logit_softcapping") == 50
+            assert value(reader, "gemma2.final_logit_softcapping") == 30
+        if name == "gemma3":
+            assert value(reader, "gemma3.rope.freq_base_swa") == 500
+            assert value(reader, "gemma3.rope.scaling.factor") == 2
+        compare_tensors(reader, reference, gguf.GGMLQuantizationType.F32, HEADS if architecture in ("smollm3", "llama") else {})
 
 
 def compare_keys(place, reader, name, file_type):
@@ -158,6 +153,11 @@ def refused(place):
     place.train("uneven", 1, "training.max_steps=1", "model.no_rope_layers=[1, 0]")
     place.train("thetas", 1, "training.max_steps=1", *FAMILIES["olmo3"], "model.rope_local_base_freq=500")
     place.train("scale", 1, "training.max_steps=1", *FAMILIES["gemma3"], "model.query_pre_attn_scalar=5")
+    place.train("no-cap", 1, "training.max_steps=1", *FAMILIES["gemma2"], "model.final_logit_softcapping=0")
+    place.train("cap", 1, "training.max_steps=1", *FAMILIES["gemma3"], "model.final_logit_softcapping=30")
+    place.train("alternating", 1, "training.max_steps=1", *FAMILIES["gemma2"],
+                "model.layer_types=[sliding_attention, sliding_attention, full_attention]")
+    place.train("bias", 1, "training.max_steps=1", *FAMILIES["gemma3"], "model.qkv_bias=true", "model.o_bias=true")
     place.train("pattern", 1, "training.max_steps=1", *FAMILIES["olmo3"],
                 "model.layer_types=[sliding_attention, full_attention, full_attention]")
     place.train("headless", 1, "training.max_steps=1", "model.norm_placement=post", "model.qk_norm=all",
@@ -171,6 +171,10 @@ def refused(place):
             ((place.run("thetas") + "/checkpoints", place.file("no.gguf")), 2, ["olmo2 has one theta", "rope_local_base_freq 500"]),
             ((place.run("scale") + "/checkpoints", place.file("no.gguf")), 2,
              ["gemma3 divides by the root of 12", "query_pre_attn_scalar is 5"]),
+            ((place.run("no-cap") + "/checkpoints", place.file("no.gguf")), 2, ["gemma2 has both caps", "softcapping 0"]),
+            ((place.run("cap") + "/checkpoints", place.file("no.gguf")), 2, ["gemma3 has no caps", "softcapping 30"]),
+            ((place.run("alternating") + "/checkpoints", place.file("no.gguf")), 2, ["gemma2 has a full layer after each"]),
+            ((place.run("bias") + "/checkpoints", place.file("no.gguf")), 2, ["gemma3 has no biases", "model.o_bias is"]),
             ((place.run("pattern") + "/checkpoints", place.file("no.gguf")), 2, ["before each full one; layer 2 differs"]),
             ((place.run("uneven") + "/checkpoints", place.file("no.gguf")), 2, ["every 4th layer; layer 1 differs"]),
             (("--tokenizer", place.run("plain") + "/checkpoints", place.run("plain") + "/checkpoints",

@@ -53,7 +53,7 @@ TEST_CASE("config.json has the keys that transformers 4 and 5 read, its numbers 
 }
 
 TEST_CASE("config.json of every rope_scaling and architecture comes back as the same model") {
-  std::vector<ModelConfig> models(16, small_model());
+  std::vector<ModelConfig> models(20, small_model());
   models[0].rope_scaling = {.rope_type = RopeType::kLinear, .factor = 2};
   models[1].rope_scaling = {.rope_type = RopeType::kDynamic, .factor = 2};
   models[2].rope_scaling = {.rope_type = RopeType::kYarn,
@@ -89,11 +89,22 @@ TEST_CASE("config.json of every rope_scaling and architecture comes back as the 
   models[15] = gemma3_model();
   models[15].query_pre_attn_scalar = 144;
   models[15].rope_scaling = {.rope_type = RopeType::kLinear, .factor = 8};
+  models[15].final_logit_softcapping = 20.5;
+  models[16] = gemma2_model();
+  models[17] = gemma2_model();
+  models[17].attn_logit_softcapping = models[17].final_logit_softcapping = 0;
+  models[17].qkv_bias = models[17].o_bias = true;
+  models[18].qkv_bias = models[18].o_bias = true;
+  models[19].mlp_bias = true;
   for (const ModelConfig& model : models) {
     const std::string text = render_hf_config(model, WeightType::kF32, {});
     const HfConfig read = parse_hf_config(text, "x");
     CHECK(render_hf_config(read.model, WeightType::kF32, {}) == text);
     CHECK(read.model.qkv_bias == model.qkv_bias);
+    CHECK(read.model.o_bias == model.o_bias);
+    CHECK(read.model.mlp_bias == model.mlp_bias);
+    CHECK(read.model.attn_logit_softcapping == model.attn_logit_softcapping);
+    CHECK(read.model.final_logit_softcapping == model.final_logit_softcapping);
     CHECK(read.model.qk_norm == model.qk_norm);
     CHECK(read.model.norm_placement == model.norm_placement);
     CHECK(read.model.sliding_window == model.sliding_window);
@@ -146,8 +157,6 @@ TEST_CASE("what Tokamak does not compute is refused by key and value") {
   refuses(with("architectures", "LlamaForCausalLM"), "expected a list of one name");
   refuses(with("model_type", "qwen2"), "'model_type' is \"qwen2\"");
   refuses(with("hidden_act", "gelu"), "'hidden_act' is \"gelu\"; that of LlamaForCausalLM is \"silu\"");
-  refuses(with("attention_bias", true), "'attention_bias' is true");
-  refuses(with("mlp_bias", true), "'mlp_bias' is true");
   refuses(with("num_local_experts", 8), "'num_local_experts' is 8");
   refuses(with("quantization_config", {{"bits", 4}}), "quantised weights");
   refuses(with("auto_map", {{"AutoModel", "x.py"}}), "code of their own");

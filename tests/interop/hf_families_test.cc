@@ -154,10 +154,60 @@ TEST_CASE("Gemma 3 has windows in five of six layers, GeGLU, 1 + weight and scal
   CHECK(of({{"rope_local_base_freq", 20}}).rope_local_base_freq == 20);
   CHECK(of({{"hidden_act", "gelu"}}).hidden_act == HiddenAct::kGeluTanh);  // only hidden_activation counts
   refuses(read({{"hidden_activation", "gelu"}}), "'hidden_activation' is \"gelu\"; that of Gemma3ForCausalLM is");
-  refuses(read({{"final_logit_softcapping", 30.0}}), "'final_logit_softcapping' is 30.0; caps of logits");
-  refuses(read({{"attn_logit_softcapping", 50.0}}), "'attn_logit_softcapping' is 50.0; caps of logits");
-  CHECK(error_of(read({{"final_logit_softcapping", nullptr}})).empty());
+  CHECK(plain.final_logit_softcapping == 0);
+  CHECK(of({{"final_logit_softcapping", 30.0}}).final_logit_softcapping == 30);
+  CHECK(of({{"final_logit_softcapping", nullptr}}).final_logit_softcapping == 0);
+  refuses(read({{"final_logit_softcapping", 0.0}}), "'final_logit_softcapping' is 0.0; it must be above 0, or null");
+  refuses(read({{"attn_logit_softcapping", 50.0}}), "'attn_logit_softcapping' is 50.0; its class has no such cap");
   refuses(read({{"use_bidirectional_attention", true}}), "'use_bidirectional_attention' is true");
+}
+
+TEST_CASE("Gemma 2 has windows in every other layer, and caps unless they are null") {
+  using enum LayerType;
+  const auto read = [](const Json& keys) {
+    Json json = small_json();
+    for (const char* key :
+         {"model_type", "rope_theta", "head_dim", "num_key_value_heads", "tie_word_embeddings", "hidden_act"}) {
+      json.erase(key);
+    }
+    json["architectures"] = {"Gemma2ForCausalLM"};
+    json["num_hidden_layers"] = 4;
+    json.update(keys);
+    return json;
+  };
+  const auto of = [&](const Json& keys) { return parse_hf_config(read(keys).dump(), "x").model; };
+  const ModelConfig plain = of(Json::object());
+  CHECK(plain.layer_types == std::vector{kSliding, kFull});
+  CHECK(plain.sliding_window == 4096);
+  CHECK(plain.rope_theta == 10000);
+  CHECK(plain.rope_local_base_freq == 0);
+  CHECK(plain.qk_norm == QkNormKind::kNone);
+  CHECK(plain.head_size() == 256);
+  CHECK(plain.tie_word_embeddings);
+  CHECK(plain.attn_logit_softcapping == 50);
+  CHECK(plain.final_logit_softcapping == 30);
+  const ModelConfig uncapped = of({{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", nullptr}});
+  CHECK(uncapped.attn_logit_softcapping == 0);
+  CHECK(uncapped.final_logit_softcapping == 0);
+  CHECK(of({{"attention_bias", true}}).o_bias);
+}
+
+TEST_CASE("attention_bias is of all projections of attention, and only some classes have it") {
+  const auto of = [](const std::string& name, const Json& keys) {
+    Json json = small_json();
+    json.erase("model_type");
+    json["architectures"] = {name + "ForCausalLM"};
+    json.update(keys);
+    return json;
+  };
+  for (const std::string name : {"Llama", "Qwen3", "SmolLM3", "Olmo2"}) {
+    const ModelConfig model = parse_hf_config(of(name, {{"attention_bias", true}}).dump(), "x").model;
+    CHECK((model.qkv_bias && model.o_bias && !model.mlp_bias));
+  }
+  CHECK(parse_hf_config(of("Llama", {{"mlp_bias", true}}).dump(), "x").model.mlp_bias);
+  refuses(of("Mistral", {{"attention_bias", true}}), "'attention_bias' is true; MistralForCausalLM has no such biases");
+  refuses(of("Qwen2", {{"attention_bias", true}}), "Qwen2ForCausalLM has no such biases");
+  refuses(of("Qwen3", {{"mlp_bias", true}}), "'mlp_bias' is true; Qwen3ForCausalLM has no such biases");
 }
 
 TEST_CASE("a model is exported as the first class that has all its switches") {
@@ -171,6 +221,18 @@ TEST_CASE("a model is exported as the first class that has all its switches") {
   CHECK(is() == "MinistralForCausalLM");
   model.qkv_bias = true;
   CHECK(is() == "Qwen2ForCausalLM");
+  model.o_bias = true;
+  CHECK_THROWS_WITH(is(), Catch::Contains("model.qkv_bias and model.o_bias and model.sliding_window"));
+  model.sliding_window = 0;
+  model.layer_types.clear();
+  model.mlp_bias = true;
+  CHECK(is() == "LlamaForCausalLM");
+  model.qkv_bias = false;
+  CHECK_THROWS_WITH(is(), Catch::Contains("has model.o_bias and model.mlp_bias"));
+  model.qkv_bias = true;
+  model.o_bias = model.mlp_bias = false;
+  model.sliding_window = 5;
+  model.layer_types = {kFull, kSliding};
   model.no_rope_layers = {0, 1};
   CHECK_THROWS_WITH(is(), Catch::Contains("no architecture of transformers has model.qkv_bias and "
                                           "model.sliding_window and model.no_rope_layers"));
@@ -193,8 +255,15 @@ TEST_CASE("a model is exported as the first class that has all its switches") {
   model.rope_local_base_freq = 0;
   model.norm_placement = NormPlacement::kBoth;
   CHECK_THROWS_WITH(is(), Catch::Contains("model.qk_norm: all and model.norm_placement: both"));
+  model = gemma2_model();
+  CHECK(is() == "Gemma2ForCausalLM");
   model = gemma3_model();
   CHECK(is() == "Gemma3ForCausalLM");
+  model.final_logit_softcapping = 30;
+  CHECK(is() == "Gemma3ForCausalLM");
+  model.attn_logit_softcapping = 50;
+  CHECK_THROWS_WITH(is(), Catch::Contains("model.attn_logit_softcapping: 50 and model.final_logit_softcapping: 30"));
+  model.attn_logit_softcapping = model.final_logit_softcapping = 0;
   model.query_pre_attn_scalar = 144.5;
   CHECK_THROWS_WITH(is(), Catch::Contains("model.query_pre_attn_scalar: 144.5"));
   model.query_pre_attn_scalar = 0;

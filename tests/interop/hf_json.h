@@ -64,4 +64,13 @@ inline ModelConfig gemma3_model() {
   return model;
 }
 
+inline ModelConfig gemma2_model() {
+  ModelConfig model = gemma3_model();
+  model.qk_norm = QkNormKind::kNone;
+  model.rope_local_base_freq = 0;
+  model.attn_logit_softcapping = 50;
+  model.final_logit_softcapping = 30;
+  return model;
+}
+
 }  // namespace tokamak

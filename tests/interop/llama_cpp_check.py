@@ -15,6 +15,7 @@ if not LLAMA_CPP_PYTHON or subprocess.run([LLAMA_CPP_PYTHON, "-c", "import llama
 
 from reference import our_logits  # noqa: E402  enters TOKAMAK_PYTHON
 import numpy as np  # noqa: E402
+from model_families import FAMILIES  # noqa: E402
 from harness import main, tokamak  # noqa: E402
 
 ASK = """
@@ -32,8 +33,9 @@ LLAMA3 = ("{rope_type: llama3, factor: 4.0, low_freq_factor: 1.0, high_freq_fact
 YARN = "{rope_type: yarn, factor: 2.0, original_max_position_embeddings: 32}"
 MODELS = {"gqa": (), "mha-tied": ("model.num_key_value_heads=4", "model.tie_word_embeddings=true"),
           "llama3": (f"model.rope_scaling={LLAMA3}", "model.rope_theta=500"), "yarn": (f"model.rope_scaling={YARN}",),
-          "qwen2": ("model.qkv_bias=true", "model.head_dim=12"), "qwen3": ("model.qk_norm=true",),
-          "linear": ("model.rope_scaling={rope_type: linear, factor: 2.0}",)}
+          "linear": ("model.rope_scaling={rope_type: linear, factor: 2.0}",), **FAMILIES}
+for narrow in ("qwen2", "olmo2", "olmo3"):  # their heads are hidden_size / num_attention_heads wide
+    MODELS[narrow] += ("model.head_dim=12",)
 TEXTS = ["Hello, world!", "  two spaces", "new\nline\ttab", "Привет 42", "😀", "a <s> b"]
 
 
