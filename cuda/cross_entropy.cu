@@ -53,10 +53,11 @@ __device__ void load_batch(const T* row, int64_t first, int64_t vocab, Packed<T,
   }
 }
 
-// A logit as read from memory, or capped.
 enum class Cap { kNo, kYes };
 template <Cap kCap>
 constexpr int kBlocksPerSm = kCap == Cap::kNo ? 2 : 1;
+
+// A logit as read from memory, or capped.
 template <Cap kCap>
 struct Logit {
   TanhCap cap;

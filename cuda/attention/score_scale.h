@@ -6,9 +6,10 @@
 
 namespace tokamak::flash {
 
+enum class Cap { kNo, kYes };
+
 // Products of queries and keys to scores times log2(e): scale x, or cap tanh(scale x / cap) within 2^-21 cap. (The
 // instruction tanh.approx would be wrong by 2^-11 cap, which changes weights by percents.)
-enum class Cap { kNo, kYes };
 template <Cap kCap>
 struct ScoreScale {
   float factor, limit, inverse;
