@@ -3,7 +3,8 @@
     TOKAMAK=build/tokamak PRINT_LOGITS=build/tests/interop/print_logits TOKAMAK_PYTHON=... LLAMA_CPP_PYTHON=... \\
       python3 tests/interop/llama_cpp_check.py
 
-LLAMA_CPP_PYTHON is a Python with llama_cpp; without it this says so and exits with 77."""
+LLAMA_CPP_PYTHON is a Python with llama_cpp (pip install llama-cpp-python; tried with 0.3.36). Without it this says so and
+exits with 77."""
 import os
 import subprocess
 import sys
@@ -36,6 +37,7 @@ MODELS = {"gqa": (), "mha-tied": ("model.num_key_value_heads=4", "model.tie_word
           "linear": ("model.rope_scaling={rope_type: linear, factor: 2.0}",), **FAMILIES}
 for narrow in ("qwen2", "olmo2", "olmo3"):  # their heads are hidden_size / num_attention_heads wide
     MODELS[narrow] += ("model.head_dim=12",)
+MODELS["gemma2"] += ("model.attn_logit_softcapping=0.3", "model.final_logit_softcapping=0.5")  # which bend
 TEXTS = ["Hello, world!", "  two spaces", "new\nline\ttab", "Привет 42", "😀", "a <s> b"]
 
 
