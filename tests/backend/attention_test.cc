@@ -220,6 +220,16 @@ double tolerance(DType act) { return act == DType::kBF16 ? std::ldexp(1.0, -8) :
 // A cap moves a logit by 2e-7 of the cap (base/math.h), and a weight by that fraction.
 double tolerance(const Problem& p) { return tolerance(p.act) + 2e-7 * double{p.cap}; }
 
+void check_both_passes(TestBackend& cpu, const Problem& p) {
+  INFO(p.text());
+  const Outputs o = run(cpu, p);
+  const Forward64 expected = forward64(p, p.qkv().values());
+  CHECK(max_error_before_rounding(o.out, expected.out) < tolerance(p));
+  CHECK(max_abs_error(o.lse, expected.lse) < 1e-5);
+  const Values gradient = backward64(p, p.qkv().values(), o.out.values(), o.lse.values(), p.dout().values());
+  CHECK(max_error_before_rounding(o.dqkv, gradient) < tolerance(p));
+}
+
 }  // namespace
 
 TEST_CASE("attention is softmax over the keys of its document up to itself, of every query head's group") {
@@ -249,28 +259,12 @@ TEST_CASE("attention_backward is the formula, on the out and lse it is given") {
 
 TEST_CASE("with a window, attention and its gradient are those of the formula over the last tokens of the document") {
   TestBackend cpu;
-  for (const Problem& p : windowed_problems()) {
-    INFO(p.text());
-    const Outputs o = run(cpu, p);
-    const Forward64 expected = forward64(p, p.qkv().values());
-    CHECK(max_error_before_rounding(o.out, expected.out) < tolerance(p.act));
-    CHECK(max_abs_error(o.lse, expected.lse) < 1e-5);
-    const Values gradient = backward64(p, p.qkv().values(), o.out.values(), o.lse.values(), p.dout().values());
-    CHECK(max_error_before_rounding(o.dqkv, gradient) < tolerance(p.act));
-  }
+  for (const Problem& p : windowed_problems()) check_both_passes(cpu, p);
 }
 
 TEST_CASE("with a cap, attention and its gradient are those of bounded logits, and masks come after the cap") {
   TestBackend cpu;
-  for (const Problem& p : capped_problems()) {
-    INFO(p.text());
-    const Outputs o = run(cpu, p);
-    const Forward64 expected = forward64(p, p.qkv().values());
-    CHECK(max_error_before_rounding(o.out, expected.out) < tolerance(p));
-    CHECK(max_abs_error(o.lse, expected.lse) < 1e-5);
-    const Values gradient = backward64(p, p.qkv().values(), o.out.values(), o.lse.values(), p.dout().values());
-    CHECK(max_error_before_rounding(o.dqkv, gradient) < tolerance(p));
-  }
+  for (const Problem& p : capped_problems()) check_both_passes(cpu, p);
 }
 
 TEST_CASE("a window of at least the longest document gives the bits of none") {

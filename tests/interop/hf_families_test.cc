@@ -4,6 +4,23 @@
 
 using namespace tokamak;
 
+namespace {
+
+// Without the keys whose absence means something else in a Gemma than in a Llama.
+Json gemma_json(const char* architecture, int64_t layers, const Json& keys) {
+  Json json = small_json();
+  for (const char* key :
+       {"model_type", "rope_theta", "head_dim", "num_key_value_heads", "tie_word_embeddings", "hidden_act"}) {
+    json.erase(key);
+  }
+  json["architectures"] = {architecture};
+  json["num_hidden_layers"] = layers;
+  json.update(keys);
+  return json;
+}
+
+}  // namespace
+
 TEST_CASE("windows are those that transformers gives the layers of each architecture") {
   using enum LayerType;
   const auto read = [](const std::string& name, const Json& keys) {
@@ -127,17 +144,7 @@ TEST_CASE("OLMo 3 has windows in three of four layers, and rotary embeddings by 
 
 TEST_CASE("Gemma 3 has windows in five of six layers, GeGLU, 1 + weight and scales of its own") {
   using enum LayerType;
-  const auto read = [](const Json& keys) {
-    Json json = small_json();
-    for (const char* key :
-         {"model_type", "rope_theta", "head_dim", "num_key_value_heads", "tie_word_embeddings", "hidden_act"}) {
-      json.erase(key);
-    }
-    json["architectures"] = {"Gemma3ForCausalLM"};
-    json["num_hidden_layers"] = 12;
-    json.update(keys);
-    return json;
-  };
+  const auto read = [](const Json& keys) { return gemma_json("Gemma3ForCausalLM", 12, keys); };
   const auto of = [&](const Json& keys) { return parse_hf_config(read(keys).dump(), "x").model; };
   const ModelConfig plain = of(Json::object());
   CHECK(plain.layer_types == std::vector{kSliding, kSliding, kSliding, kSliding, kSliding, kFull});
@@ -164,17 +171,7 @@ TEST_CASE("Gemma 3 has windows in five of six layers, GeGLU, 1 + weight and scal
 
 TEST_CASE("Gemma 2 has windows in every other layer, and caps unless they are null") {
   using enum LayerType;
-  const auto read = [](const Json& keys) {
-    Json json = small_json();
-    for (const char* key :
-         {"model_type", "rope_theta", "head_dim", "num_key_value_heads", "tie_word_embeddings", "hidden_act"}) {
-      json.erase(key);
-    }
-    json["architectures"] = {"Gemma2ForCausalLM"};
-    json["num_hidden_layers"] = 4;
-    json.update(keys);
-    return json;
-  };
+  const auto read = [](const Json& keys) { return gemma_json("Gemma2ForCausalLM", 4, keys); };
   const auto of = [&](const Json& keys) { return parse_hf_config(read(keys).dump(), "x").model; };
   const ModelConfig plain = of(Json::object());
   CHECK(plain.layer_types == std::vector{kSliding, kFull});

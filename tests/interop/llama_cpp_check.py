@@ -3,8 +3,8 @@
     TOKAMAK=build/tokamak PRINT_LOGITS=build/tests/interop/print_logits TOKAMAK_PYTHON=... LLAMA_CPP_PYTHON=... \\
       python3 tests/interop/llama_cpp_check.py
 
-LLAMA_CPP_PYTHON is a Python with llama_cpp (pip install llama-cpp-python; tried with 0.3.36). Without it this says so and
-exits with 77."""
+LLAMA_CPP_PYTHON is a Python with llama_cpp (pip install llama-cpp-python; tried with 0.3.36). Without it this says so
+and exits with 77."""
 import os
 import subprocess
 import sys
