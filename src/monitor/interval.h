@@ -14,7 +14,7 @@ struct StepOutcome {
   double lr = 0;
   double loss = 0;       // mean over the global batch
   double z_loss = 0;     // mean over the global batch
-  double grad_norm = 0;  // global, before clipping
+  double grad_norm = 0;  // global, before max_grad_norm clips
   bool applied = true;   // false: not finite or a spike, weights untouched
   bool zeroed = false;   // the gradient's values that are not finite were set to zero
   double attended = 0;   // tokens that a token of this rank attended to, on average over tokens and layers

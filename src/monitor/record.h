@@ -59,7 +59,7 @@ struct TensorSummary {
 // activation has the last.
 namespace tensor_kinds {
 inline constexpr const char* kWeights = "weights";      // after the step's update
-inline constexpr const char* kGradients = "gradients";  // mean over the tokens of the step, before clipping
+inline constexpr const char* kGradients = "gradients";  // mean over the tokens of the step, before max_grad_norm clips
 inline constexpr const char* kUpdates = "updates";      // weights after the step minus weights before it
 inline constexpr const char* kActivations = "activations";
 }  // namespace tensor_kinds

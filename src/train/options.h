@@ -65,8 +65,8 @@ struct TrainingOptions {
     v("max_grad_norm", max_grad_norm,
       "scale gradients down to this global norm; lower values damp loss spikes and slow learning; 0: no clipping");
     v("max_unit_grad_norm", max_unit_grad_norm,
-      "before that, scale the embedding, each layer, the head and all norms down to this norm, so that one of them "
-      "cannot slow all; one more pass; 0: off");
+      "before that, scale the embedding, each layer, the head and all norms down to this norm each; the logged norm is "
+      "of what is left; one more pass; 0: off");
     v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); keeps logits from drifting; 0: off");
     v("validation_interval", validation_interval,
       "steps between validations, each of which stalls training; one always runs at the end; 0: only then");

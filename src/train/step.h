@@ -28,7 +28,7 @@ struct StepSettings {
   NonFiniteGradients non_finite = NonFiniteGradients::kKept;
   int64_t micro_batches = 1;              // of this rank
   StateGuard* guard = nullptr;            // sees the state before and after the update
-  ShardStatistics* statistics = nullptr;  // sees gradients before clipping, then weights and updates
+  ShardStatistics* statistics = nullptr;  // sees gradients before max_grad_norm clips them, then weights and updates
   std::vector<double> averages = {};      // weight of each average's update; empty: none is updated
 };
 

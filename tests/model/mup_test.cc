@@ -177,6 +177,12 @@ TEST_CASE("keys of the base that miss or contradict another are refused by name"
   model.norm_placement = NormPlacement::kPost;
   CHECK_THAT(problem({.base_hidden_size = 64}), Contains("'model.norm_placement' (value post) is not supported with"));
   model.norm_placement = NormPlacement::kPre;
+  model.embedding_norm = true;
+  CHECK_THAT(problem({.base_hidden_size = 64}), Contains("'model.embedding_norm' (value true) is not supported with"));
+  model.embedding_norm = false;
+  model.output_init = OutputInit::kDepth;
+  CHECK_THAT(problem({.base_hidden_size = 64}), Contains("'model.output_init' (value depth) is not supported with"));
+  model.output_init = OutputInit::kSame;
   model.norm_zero_centered = true;
   CHECK_THAT(problem({.base_hidden_size = 64}), Contains("'model.norm_zero_centered' (value true) is not supported"));
   model.norm_zero_centered = false;

@@ -71,7 +71,10 @@ double log_sum_exp(const float* x, int64_t vocab) {
 template <class T>
 void gradient(const float* x, int64_t vocab, int32_t target, float log_z, float factor, float inverse_cap, T* d) {
   const float at_target = x[target];
-  const auto slope = [&](Vec logits) { return 1.0f - logits * inverse_cap * (logits * inverse_cap); };
+  const auto slope = [&](Vec logits) {
+    // A product with 0 would make NaN of an infinite logit.
+    return inverse_cap == 0 ? splat(1.0f) : 1.0f - logits * inverse_cap * (logits * inverse_cap);
+  };
   for_each_vector(vocab, [&](int64_t i, int64_t lanes) {
     const Vec logits = load_lanes(x + i, lanes, 0.0f);
     const Vec v = factor * exp2((logits - log_z) * kLog2E) * slope(logits);

@@ -5,7 +5,7 @@ const ZERO = -1000000;
 const HEAT_KINDS = {
   ratio: {title: "update over weights", note: "Root mean square of the update over that of the weight. Around 1e-3 " +
     "is usual. Far above it training becomes unstable; far below it the weight hardly learns."},
-  gradients: {title: "gradients", note: "Root mean square of a weight's gradient, before clipping."},
+  gradients: {title: "gradients", note: "Root mean square of a weight's gradient, before max_grad_norm clips."},
   weights: {title: "weights", note: "Root mean square of a weight, after the step."},
   activations: {title: "activations", note: "Greatest magnitude of an activation, in the step's last micro-batch."},
 };
