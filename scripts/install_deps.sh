@@ -58,7 +58,7 @@ packages() {
       echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 # tests/system/slurm_cluster.py
       echo xfsprogs e2fsprogs                                                   # power loss on a file system
       ;;
-    package) echo patchelf ;;
+    package) echo patchelf xz-utils ;;
     *)
       echo "install_deps: no group named '$1'; there are build, quickstart, test, cluster and package" >&2
       return 2

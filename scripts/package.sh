@@ -13,7 +13,7 @@ usage() {
   cat <<'END'
 usage: scripts/package.sh [--output DIR] [--build DIR] [--data DIR] [--no-install]
 
-  --output DIR   where tokamak-VERSION-x86_64.tar.gz and its .sha256 go (build-package)
+  --output DIR   where tokamak-VERSION-x86_64.tar.xz and its .sha256 go (build-package)
   --build DIR    a build to pack; otherwise build-package/ is built, for any processor with AVX2 (x86-64-v3), with CUDA
                  where nvcc is on the PATH
   --data DIR     train/ and validation/ shards to pack; otherwise the quickstart's, made if missing
@@ -175,12 +175,13 @@ sed -e "s/@VERSION@/$version/" -e "s/@MARCH@/$march/" -e "s/@COMMIT@/$commit/" -
 
 # ---- the archive ---------------------------------------------------------------------------------------------------
 
-archive=$output/$name.tar.gz
-tar -C "$work" --owner=0 --group=0 --sort=name -cf - "$name" | gzip -n >"$work/archive"
+archive=$output/$name.tar.xz
+# The program and each test have the same kernels: with a window wider than the programs they are stored once.
+tar -C "$work" --owner=0 --group=0 --sort=name -cf - "$name" | xz --lzma2=preset=0,dict=64MiB >"$work/archive"
 bytes=$(stat -c %s "$work/archive")
 [[ $bytes -le $kMaxBytes ]] || die "the bundle has $bytes bytes, more than $kMaxBytes"
 mv "$work/archive" "$archive"
-(cd "$output" && sha256sum "$name.tar.gz" >"$name.tar.gz.sha256")
+(cd "$output" && sha256sum "$name.tar.xz" >"$name.tar.xz.sha256")
 echo "package: $archive"
 packed=$((bytes / 1000000)).$((bytes / 100000 % 10))
 echo "  $packed MB packed, of at most $((kMaxBytes / 1000000)), $(du -sm "$tree" | cut -f1) MiB unpacked"

@@ -30,7 +30,7 @@ def packs(place):
     done = call([ROOT / "scripts/package.sh", "--no-install", "--build", Path(TOKAMAK).parent, "--data", place.data,
                  "--output", out])
     assert done.returncode == 0, done.stdout
-    (archive,) = out.glob("tokamak-*-x86_64.tar.gz")
+    (archive,) = out.glob("tokamak-*-x86_64.tar.xz")
     assert archive.stat().st_size < 56e6
     wanted = Path(f"{archive}.sha256").read_text().split()[0]
     assert hashlib.sha256(archive.read_bytes()).hexdigest() == wanted
