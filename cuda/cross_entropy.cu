@@ -127,6 +127,7 @@ struct Chunk {
   const int32_t* targets;  // (rows)
   float* token_loss;       // (rows)
   float* z_losses;         // (rows)
+  float* greedy;           // (rows), or nullptr
   int64_t vocab;
   double z_weight;
   Gradient gradient;
@@ -160,6 +161,25 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm<kCap>) loss_rows(Chunk<
   if (chunk.gradient == Gradient::kNo) return;
   __syncthreads();  // row[target] must be read before the row is written
   to_gradient<T, kWidth>(row, chunk.vocab, target, log_z_of_row, factor_of_row, logit);
+}
+
+// One block per row, of logits that no gradient has overwritten. A cap keeps their order.
+template <class T>
+__global__ void __launch_bounds__(kThreads) mark_greedy(Chunk<T> chunk) {
+  const int64_t n = blockIdx.x;
+  const T* const row = chunk.logits + n * chunk.vocab;
+  const int32_t target = chunk.targets[n];
+  __shared__ float partial[kThreads / kWarp];
+  float first_largest = counts(target, chunk.vocab) ? 1.0f : 0.0f;
+  if (first_largest != 0) {
+    const float at_target = unpack(row[target])[0];
+    for (int64_t i = threadIdx.x; i < chunk.vocab; i += kThreads) {
+      const float logit = unpack(row[i])[0];
+      if (i < target ? logit >= at_target : logit > at_target) first_largest = 0;
+    }
+  }
+  first_largest = block_reduce<kThreads>(first_largest, partial, [](float a, float b) { return fminf(a, b); });
+  if (threadIdx.x == 0) chunk.greedy[n] = first_largest;
 }
 
 // One block, so the order of the sums is fixed.
@@ -210,6 +230,7 @@ void CudaOps::do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& 
                            .targets = targets + begin,
                            .token_loss = token_loss + begin,
                            .z_losses = z_losses + begin,
+                           .greedy = args.greedy ? args.greedy.as<float>() + begin : nullptr,
                            .vocab = vocab,
                            .z_weight = double(args.z_weight),
                            .gradient = args.dhidden ? Gradient::kYes : Gradient::kNo,
@@ -218,6 +239,10 @@ void CudaOps::do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& 
         launch({"linear_cross_entropy", static_cast<unsigned>(end - begin), kThreads}, handle(stream),
                args.cap > 0 ? loss_rows<T, kWidth, Cap::kYes> : loss_rows<T, kWidth, Cap::kNo>, chunk);
       });
+      if (chunk.greedy != nullptr) {
+        launch({"linear_cross_entropy, greedy", static_cast<unsigned>(end - begin), kThreads}, handle(stream),
+               mark_greedy<T>, chunk);
+      }
     });
     if (!args.dhidden) continue;
     do_gemm(stream, {.a = dlogits, .b = args.weight, .c = args.dhidden.rows(begin, end)});

@@ -46,7 +46,7 @@ BELOW = {
     "plan": ["train"],
     "bench": ["plan"],
     "config": ["train"],
-    "eval": ["train"],
+    "eval": ["config"],
     "interop": ["config", "tokenizer"],
     "sweep": ["config", "report"],
     "cli": ["interop", "eval", "data/pipeline", "bench", "doctor", "watch", "sweep"],

@@ -157,6 +157,7 @@ Operands operands_of(LinearCrossEntropy& l) {
           {"weight", &l.weight},
           {"targets", &l.targets},
           {"token_loss", &l.token_loss, kWrite},
+          {"greedy", &l.greedy, kWrite},
           {"sums", &l.sums, kReadWrite},
           {"dhidden", &l.dhidden, kWrite},
           {"dweight", &l.dweight, output(l.write)}};

@@ -179,6 +179,10 @@ double check(const LinearCrossEntropy& args) {
     expect({"dhidden", args.dhidden}, args.hidden.dtype(), {n, c});
     expect({"dweight", args.dweight}, DType::kF32, {v, c});
   }
+  if (args.greedy) {
+    expect({"greedy", args.greedy}, DType::kF32, {n});
+    TOKAMAK_CHECK(!args.dhidden, "greedy and gradients in one pass");
+  }
   return (args.dhidden ? 6 : 2) * product({n, v, c});
 }
 

@@ -266,6 +266,9 @@ struct LinearCrossEntropy {
   Write write = Write::kAccumulate;
   float z_weight = 0.0f;
   float cap = 0.0f;  // bound of the logits; 0: none
+  // (N) f32: 1 where the target has the largest logit, of equal ones the first; else 0. Empty: not asked, as with
+  // gradients, whose pass overwrites the logits.
+  Tensor greedy = {};
 };
 
 // The inputs of AdamW that depend on the whole step, computed on the device; all f32, in this order.

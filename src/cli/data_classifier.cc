@@ -259,11 +259,11 @@ class ApplyClassifier : public Command {
               window.item = static_cast<int64_t>(i);
               sequences.push_back(std::move(window));
             }
-          const std::vector<double> logs = log_likelihoods(engine, sequences, [] {});
+          const std::vector<SequenceScore> scores = score_sequences(engine, sequences, [] {});
           std::vector<double> sums(documents.size()), tokens(documents.size());
           for (size_t i = 0; i < sequences.size(); ++i) {
             const auto item = static_cast<size_t>(sequences[i].item);
-            sums[item] += logs[i], tokens[item] += double(sequences[i].scored);
+            sums[item] += scores[i].log_likelihood, tokens[item] += double(sequences[i].scored);
           }
           // A text of no token says nothing, so that it comes last.
           for (size_t i = 0; i < sums.size(); ++i)

@@ -1,5 +1,6 @@
 // tokamak eval: evaluates a checkpoint or a Hugging Face model on benchmarks and texts.
 #include <algorithm>
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
+#include "config/units.h"
 #include "eval/evaluations.h"
 #include "train/run_plan.h"
 
@@ -30,8 +32,12 @@ void print_table(std::ostream& out, const std::vector<EvalResult>& results) {
   };
   row("task", "items", "metric", "value");
   for (const EvalResult& result : results) {
-    for (const NamedValue& one : result.values) {
-      row(result.options.display_name(), str(result.samples.size()), one.name, significant(one.value, 6));
+    const std::string& task = result.options.display_name();
+    for (const NamedValue& one : result.figures.values) {
+      row(task, str(result.samples.size()), one.name, significant(one.value, 6));
+    }
+    for (const auto& [part, values] : result.figures.parts) {
+      for (const NamedValue& one : values) row(str("  ", part), "", one.name, significant(one.value, 6));
     }
   }
 }
@@ -41,9 +47,19 @@ std::string samples_of(const std::vector<EvalResult>& results) {
   std::string out;
   for (const EvalResult& result : results) {
     for (size_t item = 0; item < result.samples.size(); ++item) {
-      out += Json{{"task", result.options.display_name()}, {"item", item}, {"log_likelihoods", result.samples[item]}}
-                 .dump() +
-             "\n";
+      Json sample = {{"task", result.options.display_name()}, {"item", item}};
+      for (const SequenceScore& score : result.samples[item]) {
+        sample["log_likelihoods"].push_back(score.log_likelihood);
+        sample["greedy"].push_back(score.greedy);
+      }
+      if (!result.questions.empty()) {
+        const Question& question = result.questions[item];
+        for (const Choice& choice : question.choices) {
+          sample["prompts"].push_back({question.before + choice.context, choice.continuation});
+        }
+        sample["answer"] = question.answer;
+      }
+      out += sample.dump() + "\n";
     }
   }
   return out;
@@ -54,12 +70,21 @@ class EvalCommand : public Command {
   explicit EvalCommand(CLI::App* parser) : model_(parser) {
     parser
         ->add_option("--task", tasks_,
-                     str("KIND=FILE or KIND/NAME=FILE, may be given several times; KIND is one of ",
-                         join(enum_names(EvalKind{}), ", "), ": questions as JSON lines, text as .txt or .jsonl"))
+                     str("KIND=FILE, KIND/NAME=FILE or FORM.yaml=FILE, may be given several times; KIND is one of ",
+                         join(kinds(), ", ")))
         ->required()
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    parser->add_option("--limit", limit_, "only the first items of each task; 0: all")->capture_default_str();
+    parser->add_option("--limit", limit_, "only the first items of each task, of MMLU's of each subject; 0: all")
+        ->capture_default_str();
+    parser->add_option("--num-fewshot", num_fewshot_, "[TASK=]N: solved examples before each question; default: none")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    parser->add_option("--fewshot", fewshot_, "TASK=FILE: the file that examples are taken from, of another split")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    parser->add_option("--fewshot-seed", fewshot_seed_, "seed of their choice; the default is the harness's")
+        ->capture_default_str();
     parser
         ->add_option("--context", encoding_.context,
                      "maximum tokens that the model sees; 0: model.max_position_embeddings")
@@ -69,12 +94,12 @@ class EvalCommand : public Command {
     parser->add_flag("--by-position", by_position_,
                      "shards: also the loss at positions 0 to 127, 128 to 255, 256 to 511, ... of documents");
     parser->add_option("--output", output_, "write one JSON object with all results to this file");
-    parser->add_option("--samples", samples_, "write the log-likelihoods of each item to this file, as JSON lines");
+    parser->add_option("--samples", samples_, "write each item's prompts and scores to this file, as JSON lines");
     parser->footer(
-        "Rules and wording are those of lm-evaluation-harness 0.4, zero-shot; the files are its data sets' JSON "
-        "lines.\n\n"
+        "Rules and wording are those of lm-evaluation-harness 0.4; the files are its data sets' JSON lines.\n\n"
         "  tokamak eval --checkpoint runs/mine/checkpoints --task hellaswag=hellaswag_val.jsonl --output results.json\n"
-        "  mpirun -n 4 tokamak eval --model mine-hf --task arc/easy=arc_easy.jsonl --task text=held_out.jsonl");
+        "  mpirun -n 4 tokamak eval --model mine-hf --task arc/easy=arc_easy.jsonl --task text=held_out.jsonl\n"
+        "  tokamak eval --model mine-hf --task mmlu=mmlu_test.jsonl --num-fewshot mmlu=5 --fewshot mmlu=mmlu_dev.jsonl");
   }
 
   int run() override {
@@ -94,10 +119,18 @@ class EvalCommand : public Command {
     Json tasks = Json::object();
     for (const EvalResult& result : results) {
       Json& task = tasks[result.options.display_name()];
-      for (const NamedValue& one : result.values) task[one.name] = one.value;
+      for (const NamedValue& one : result.figures.values) task[one.name] = one.value;
+      for (const auto& [part, values] : result.figures.parts) {
+        for (const NamedValue& one : values) task["parts"][part][one.name] = one.value;
+      }
       task["items"] = result.samples.size();
       task["file"] = result.options.path;
       task["limit"] = result.options.limit;
+      task["num_fewshot"] = result.options.num_fewshot;
+      if (result.options.num_fewshot > 0) {
+        task["fewshot_file"] = result.options.fewshot_path;
+        task["fewshot_seed"] = result.options.fewshot_seed;
+      }
       task["seconds"] = result.seconds;
     }
     const Json report = {{"weights", model_.checkpoint.empty() ? model_.model : model_.checkpoint},
@@ -107,15 +140,15 @@ class EvalCommand : public Command {
                          {"context", encoding_.context},
                          {"add_bos", encoding_.add_bos},
                          {"ranks", ranks},
+                         {"rules", "lm-evaluation-harness 0.4.13"},
                          {"results", tasks}};
     return report.dump(2) + "\n";
   }
 
   std::vector<EvalResult> evaluate(World& world) {
     std::unique_ptr<ModelSource> source;
-    std::optional<Evaluations> evaluations;
     collectively(world.comm(), [&] { source = open_model_source(world.comm(), model_); });
-    collectively(world.comm(), [&] { evaluations = read_tasks(*source); });
+    collectively(world.comm(), [&] { evaluations_ = read_tasks(*source); });
     const RunConfig config = model_.config_for(*source);
     model_.dtype = enum_name(config.precision.compute);
     Backend backend = make_backend_collectively(world, config.runtime);
@@ -127,7 +160,7 @@ class EvalCommand : public Command {
     Engine engine(engine_options(config, sizes), *data_comm, backend);
     engine.commit();
     fill(engine, *source);
-    return evaluations->run(engine, [] {});
+    return evaluations_->run(engine, [] {});
   }
 
   Evaluations read_tasks(const ModelSource& source) {
@@ -140,31 +173,83 @@ class EvalCommand : public Command {
     if (encoding_.context == 0) encoding_.context = source.config().model.max_position_embeddings;
     std::vector<EvalOptions> tasks;
     for (const std::string& task : tasks_) tasks.push_back(parse_task(task));
+    add_examples(tasks);
     return Evaluations(tasks, *tokenizer, encoding_);
   }
 
-  // KIND=FILE, KIND/NAME=FILE
-  EvalOptions parse_task(const std::string& text) const {
+  // The kinds that --task names; a form's file stands for custom.
+  static std::vector<std::string> kinds() {
+    std::vector<std::string> names = enum_names(EvalKind{});
+    std::erase(names, enum_name(EvalKind::kCustom));
+    return names;
+  }
+
+  // {"KIND/NAME", "FILE"}
+  static std::pair<std::string, std::string> name_and_value(const char* option, const std::string& text,
+                                                            const char* form, const char* example) {
     const size_t equals = text.find('=');
-    const std::string name = text.substr(0, equals);
-    const std::string kind = name.substr(0, name.find('/'));
-    const std::vector<std::string>& kinds = enum_names(EvalKind{});
     if (equals == std::string::npos || equals + 1 == text.size()) {
-      fail(Kind::kConfig, str("--task ", text, ": must be KIND=FILE"), "for example hellaswag=hellaswag_val.jsonl");
+      fail(Kind::kConfig, str(option, " ", text, ": must be ", form), str("for example ", example));
     }
-    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-      fail(Kind::kConfig, str("--task ", text, ": there is no kind '", kind, "'"), "one of " + join(kinds, ", "));
+    return {text.substr(0, equals), text.substr(equals + 1)};
+  }
+
+  // KIND=FILE, KIND/NAME=FILE, FORM.yaml=FILE
+  EvalOptions parse_task(const std::string& text) const {
+    const auto [name, file] = name_and_value("--task", text, "KIND=FILE", "hellaswag=hellaswag_val.jsonl");
+    EvalOptions options{.form = "", .path = file, .name = name, .limit = limit_, .fewshot_path = "",
+                        .fewshot_seed = fewshot_seed_, .by_position = by_position_};
+    if (name.ends_with(".yaml")) {
+      options.task = EvalKind::kCustom;
+      options.form = name;
+      options.name = std::filesystem::path(name).stem();
+      return options;
     }
-    return {.task = enum_from_name<EvalKind>(kind),
-            .path = text.substr(equals + 1),
-            .name = name,
-            .limit = limit_,
-            .by_position = by_position_};
+    const std::string kind = name.substr(0, name.find('/'));
+    const std::vector<std::string> names = kinds();
+    if (std::find(names.begin(), names.end(), kind) == names.end()) {
+      fail(Kind::kConfig, str("--task ", text, ": there is no kind '", kind, "'"),
+           str("one of ", join(names, ", "), ", or a form's file, mine.yaml"));
+    }
+    options.task = enum_from_name<EvalKind>(kind);
+    return options;
+  }
+
+  // --num-fewshot and --fewshot
+  void add_examples(std::vector<EvalOptions>& tasks) const {
+    const auto task_named = [&](const char* option, const std::string& name) -> EvalOptions& {
+      const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                      [&](const EvalOptions& task) { return task.display_name() == name; });
+      if (found == tasks.end()) fail(Kind::kConfig, str(option, ": there is no --task '", name, "'"));
+      if (!has_questions(found->task)) fail(Kind::kConfig, str(option, ": the task '", name, "' has no questions"));
+      return *found;
+    };
+    const auto count_of = [](const std::string& text) {
+      const Parsed<int64_t> count = parse_count(text);
+      if (!count.value || *count.value < 0) {
+        fail(Kind::kConfig, str("--num-fewshot ", text, ": must be a whole number, from 0 on"));
+      }
+      return *count.value;
+    };
+    for (const std::string& text : num_fewshot_) {
+      if (text.find('=') == std::string::npos) {
+        for (EvalOptions& task : tasks) task.num_fewshot = has_questions(task.task) ? count_of(text) : 0;
+      } else {
+        const auto [name, count] = name_and_value("--num-fewshot", text, "TASK=N", "mmlu=5");
+        task_named("--num-fewshot", name).num_fewshot = count_of(count);
+      }
+    }
+    for (const std::string& text : fewshot_) {
+      const auto [name, file] = name_and_value("--fewshot", text, "TASK=FILE", "mmlu=mmlu_dev.jsonl");
+      task_named("--fewshot", name).fewshot_path = file;
+    }
   }
 
   ModelOptions model_;
+  std::optional<Evaluations> evaluations_;
   std::string output_, samples_;
-  std::vector<std::string> tasks_;
+  std::vector<std::string> tasks_, num_fewshot_, fewshot_;
+  int64_t fewshot_seed_ = 1234;
   EncodingOptions encoding_;
   int64_t limit_ = 0;
   bool by_position_ = false;

@@ -85,7 +85,16 @@ void check_evals(const TrainingOptions& training, FieldChecks& checks) {
     const EvalOptions& eval = training.evals[i];
     const std::string item = str("training.evals[", i, "]");
     checks.given(!eval.path.empty(), item + ".path", "the file of its questions or texts");
+    checks.require(eval.form.empty() != (eval.task == EvalKind::kCustom), item + ".form", eval.form,
+                   eval.form.empty() ? "must be given for the task custom" : "is for the task custom",
+                   eval.form.empty() ? "a YAML file: docs/evaluate.md" : "leave it out");
     checks.at_least(item + ".limit", eval.limit, 0);
+    checks.at_least(item + ".num_fewshot", eval.num_fewshot, 0);
+    checks.require(eval.num_fewshot <= 0 || has_questions(eval.task), item + ".num_fewshot", eval.num_fewshot,
+                   "is for tasks of questions", "leave it out");
+    checks.require(eval.num_fewshot <= 0 || !eval.fewshot_path.empty(), item + ".num_fewshot", eval.num_fewshot,
+                   str("needs ", item, ".fewshot_path, a file of examples"), "give one, or leave it out");
+    checks.at_least(item + ".fewshot_seed", eval.fewshot_seed, 0);
     checks.require(!eval.by_position || eval.task == EvalKind::kShards, item + ".by_position",
                    print_bool(eval.by_position), "is for the task shards", "leave it out");
     checks.require(is_word(eval.display_name()), item + ".name", eval.display_name(),

@@ -15,8 +15,12 @@ std::vector<EvalResult> Evaluations::run(Engine& engine, const std::function<voi
   std::vector<EvalResult> results;
   for (const auto& [options, task] : tasks_) {
     const Stopwatch watch;
-    const std::vector<double> scores = log_likelihoods(engine, task.sequences, between);
-    EvalResult result{.options = options, .seconds = watch.seconds(), .values = task.results(scores)};
+    const std::vector<SequenceScore> scores = score_sequences(engine, task.sequences, between);
+    EvalResult result{.options = options,
+                      .seconds = watch.seconds(),
+                      .samples = {},
+                      .questions = task.questions,
+                      .figures = task.results(scores)};
     result.samples.resize(task.items);
     for (size_t i = 0; i < scores.size(); ++i) result.samples[task.sequences[i].item].push_back(scores[i]);
     results.push_back(std::move(result));
@@ -27,7 +31,7 @@ std::vector<EvalResult> Evaluations::run(Engine& engine, const std::function<voi
 std::vector<NamedValue> flatten(const std::vector<EvalResult>& results) {
   std::vector<NamedValue> out;
   for (const EvalResult& result : results) {
-    for (const NamedValue& one : result.values)
+    for (const NamedValue& one : result.figures.values)
       out.push_back({result.options.display_name() + "/" + one.name, one.value});
   }
   return out;

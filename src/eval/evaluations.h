@@ -12,8 +12,9 @@ namespace tokamak {
 struct EvalResult {
   EvalOptions options;
   double seconds = 0;
-  std::vector<std::vector<double>> samples;  // per item, log p of each of its sequences
-  std::vector<NamedValue> values;
+  std::vector<std::vector<SequenceScore>> samples;  // per item, of each of its sequences
+  std::span<const Question> questions;              // of the Evaluations, which outlive this; none of texts
+  EvalFigures figures;
 };
 
 class Evaluations {

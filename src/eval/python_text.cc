@@ -50,14 +50,16 @@ std::string_view python_rstrip(std::string_view text) {
   return text;
 }
 
-std::string_view python_strip(std::string_view text) {
+std::string_view python_lstrip(std::string_view text) {
   while (!text.empty()) {
     const Utf8Char first = decode_utf8(text);
     if (!is_space(first.code)) break;
     text.remove_prefix(first.length);
   }
-  return python_rstrip(text);
+  return text;
 }
+
+std::string_view python_strip(std::string_view text) { return python_rstrip(python_lstrip(text)); }
 
 int64_t python_len(std::string_view text) {
   int64_t count = 0;

@@ -9,6 +9,7 @@ namespace tokamak {
 
 // All of these take valid UTF-8.
 std::string_view python_strip(std::string_view text);   // strips white space at both ends
+std::string_view python_lstrip(std::string_view text);  // strips the left end
 std::string_view python_rstrip(std::string_view text);  // strips the right end
 int64_t python_len(std::string_view text);              // code points
 // Number of pieces of re.split(r"\s+", text): one more than the runs of white space.

@@ -1,33 +1,21 @@
 #include "eval/questions.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
 
 #include "base/error.h"
 #include "base/lines.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "eval/python_text.h"
+#include "eval/shots.h"
+#include "eval/text_template.h"
 #include "formats/compressed_stream.h"
-#include "formats/json.h"
 
 namespace tokamak {
 
 namespace {
-
-// Index of a choice, if the `count` choices are numbered from `first`. Some data sets store the number as text.
-size_t index(const JsonValue& value, int64_t first, size_t count) {
-  const std::string digits = value.is_whole() ? str(value.whole(INT64_MIN)) : value.text();
-  for (size_t i = 0; i < count; ++i) {
-    if (digits == str(first + static_cast<int64_t>(i))) return i;
-  }
-  value.refuse(str("expected one of the ", count, " choices from ", first, " on"));
-}
-
-// Makes a question of one context. Each continuation is a space and a choice.
-Question ask(const std::string& context, const std::vector<std::string>& choices, size_t answer) {
-  Question question{.choices = {}, .answer = answer};
-  for (const std::string& choice : choices) question.choices.push_back({context, " " + choice, choice});
-  return question;
-}
 
 // re.sub("\\[.*?\\]", "", text): a dot does not match a newline.
 std::string without_brackets(std::string_view text) {
@@ -46,92 +34,133 @@ std::string without_brackets(std::string_view text) {
   return out;
 }
 
-// The brackets are artefacts of WikiHow, a part of HellaSwag.
-std::string hellaswag_text(const std::string& text) {
+std::string cleaned(TextCleaning cleaning, const std::string& text) {
+  if (cleaning == TextCleaning::kNone) return text;
   return replace_all(without_brackets(replace_all(python_strip(text), " [title]", ". ")), "  ", " ");
 }
 
-Question hellaswag(const JsonDocument& record) {
-  const std::string context = record["ctx_a"].text() + " " + python_capitalize(record["ctx_b"].text());
-  std::vector<std::string> endings = record["endings"].texts();
-  std::transform(endings.begin(), endings.end(), endings.begin(), hellaswag_text);
-  const size_t answer = index(record["label"], 0, endings.size());
-  return ask(hellaswag_text(record["activity_label"].text() + ": " + context), endings, answer);
+std::vector<TextTemplate> templates_of(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
 }
 
-Question arc(const JsonDocument& record) {
-  const std::vector<std::string> labels = record["choices"]["label"].texts();
-  const std::vector<std::string> texts = record["choices"]["text"].texts();
-  if (labels.size() != texts.size()) record["choices"]["label"].refuse("expected as many as choices.text has");
-  const auto answer = std::find(labels.begin(), labels.end(), record["answerKey"].text());
-  if (answer == labels.end()) record["answerKey"].refuse("expected one of choices.label");
-  return ask("Question: " + record["question"].text() + "\nAnswer:", texts,
-             static_cast<size_t>(answer - labels.begin()));
+std::vector<std::string> texts_of(const std::vector<TextTemplate>& templates, const JsonValue& record) {
+  if (templates.size() == 1) return templates[0].texts(record);
+  std::vector<std::string> out;
+  for (const TextTemplate& one : templates) out.push_back(one.text(record));
+  return out;
 }
 
-Question mmlu(const JsonDocument& record) {
-  const std::vector<std::string> letters = {"A", "B", "C", "D"};
-  const std::vector<std::string> choices = record["choices"].texts();
-  if (choices.size() != letters.size()) record["choices"].refuse("expected four strings");
-  std::string context = "The following are multiple choice questions (with answers) about " +
-                        replace_all(record["subject"].text(), "_", " ") + ".\n\n" +
-                        std::string(python_strip(record["question"].text()));
-  for (size_t i = 0; i < letters.size(); ++i) context += "\n" + letters[i] + ". " + choices[i];
-  return ask(context + "\nAnswer:", letters, index(record["answer"], 0, letters.size()));
-}
+// Words the records of one task.
+class Wording {
+ public:
+  explicit Wording(const TaskForm& form)
+      : cleaning_(form.cleaning),
+        description_(form.description),
+        context_(form.context),
+        continuation_(form.continuation.empty() ? " {choice}" : form.continuation),
+        answer_(form.answer),
+        part_(form.part),
+        choices_(templates_of(form.choices)),
+        labels_(templates_of(form.labels)) {}
 
-Question piqa(const JsonDocument& record) {
-  return ask("Question: " + record["goal"].text() + "\nAnswer:", {record["sol1"].text(), record["sol2"].text()},
-             index(record["label"], 0, 2));
-}
+  std::string description(const JsonValue& record) const { return description_.text(record); }
+  std::string part(const JsonValue& record) const { return part_.text(record); }
 
-// The choice is part of the context; the text after it is scored (Trinh and Le 2018).
-Question winogrande(const JsonDocument& record) {
-  const std::string sentence = record["sentence"].text();
-  const size_t gap = sentence.find('_');
-  if (gap == std::string::npos) record["sentence"].refuse("expected a text with a gap, \"_\"");
-  const std::string rest(python_strip(std::string_view(sentence).substr(gap + 1)));
-  Question question{.choices = {}, .answer = index(record["answer"], 1, 2)};
-  for (const char* option : {"option1", "option2"}) {
-    const std::string context = sentence.substr(0, gap) + record[option].text();
-    question.choices.push_back({context, " " + rest, context});
+  // Without examples.
+  Question question(const JsonValue& record) const {
+    Question question{.before = {}, .choices = {}, .part = part(record), .where = record.source().where};
+    if (choices_.empty()) {
+      const std::string text = continuation_.text(record);
+      question.choices.push_back({cleaned(cleaning_, context_.text(record)), text, text});
+      return question;
+    }
+    for (const std::string& raw : texts_of(choices_, record)) {
+      const std::string choice = cleaned(cleaning_, raw);
+      question.choices.push_back(
+          {cleaned(cleaning_, context_.text(record, choice)), continuation_.text(record, choice), choice});
+    }
+    question.answer = answer(record, question.choices.size());
+    return question;
   }
-  return question;
-}
 
-Question read_question(EvalKind kind, const JsonDocument& record) {
-  switch (kind) {
-    case EvalKind::kHellaSwag:
-      return hellaswag(record);
-    case EvalKind::kArc:
-      return arc(record);
-    case EvalKind::kMmlu:
-      return mmlu(record);
-    case EvalKind::kPiqa:
-      return piqa(record);
-    case EvalKind::kWinoGrande:
-      return winogrande(record);
-    case EvalKind::kText:
-    case EvalKind::kShards:
-      break;
+  // A solved example. The harness puts a space before the answer, also before a continuation that begins with one.
+  std::string example(const JsonValue& record) const {
+    const Question solved = question(record);
+    const Choice& right = solved.choices[solved.answer];
+    return str(right.context, choices_.empty() ? " " : "", right.continuation, "\n\n");
   }
-  TOKAMAK_UNREACHABLE("not a task of questions");
+
+ private:
+  size_t answer(const JsonValue& record, size_t choices) const {
+    std::vector<std::string> labels = texts_of(labels_, record);
+    if (labels_.empty()) {
+      for (size_t i = 0; i < choices; ++i) labels.push_back(str(i));
+    }
+    if (labels.size() != choices) {
+      fail(Kind::kData, str(record.source().where, " has ", choices, " choices, but labels for ", labels.size()));
+    }
+    const std::string label = answer_.text(record);
+    const auto found = std::find(labels.begin(), labels.end(), label);
+    if (found == labels.end()) {
+      fail(Kind::kData, str(record.source().where, " has the answer \"", printable(label), "\"; expected one of ",
+                            printable(join(labels, ", "))));
+    }
+    return static_cast<size_t>(found - labels.begin());
+  }
+
+  TextCleaning cleaning_;
+  TextTemplate description_, context_, continuation_, answer_, part_;
+  std::vector<TextTemplate> choices_, labels_;
+};
+
+using Records = std::deque<JsonDocument>;
+
+// At most `most` of the records for which keep(record) is true; 0: all of them.
+template <class Keep>
+Records read_records(const std::string& path, int64_t most, const Keep& keep) {
+  Records records;
+  LineReader reader(open_stream(path, Kind::kData));
+  std::string line;
+  while (reader.next(line)) {
+    if (trim(line).empty()) continue;
+    records.emplace_back(line, JsonSource{str(path, ":", reader.line_number())}, JsonRules::kLenient);
+    if (!keep(records.back().root())) records.pop_back();
+    if (most > 0 && std::ssize(records) == most) break;
+  }
+  return records;
 }
 
 }  // namespace
 
-std::vector<Question> read_questions(const EvalOptions& options) {
-  std::vector<Question> questions;
-  LineReader reader(open_stream(options.path, Kind::kData));
-  std::string line;
-  while (reader.next(line)) {
-    if (trim(line).empty()) continue;
-    const std::string where = str(options.path, ":", reader.line_number());
-    questions.push_back(read_question(options.task, JsonDocument(line, {where}, JsonRules::kLenient)));
-    questions.back().where = where;
-    if (options.limit > 0 && std::ssize(questions) == options.limit) break;
+std::vector<Question> read_questions(const EvalOptions& options, const TaskForm& form) {
+  const Wording wording(form);
+  if (options.num_fewshot > 0 && options.fewshot_path.empty()) {
+    fail(Kind::kConfig, str(options.display_name(), ": ", options.num_fewshot, " examples need a file of examples"),
+         form.shots_from.empty() ? "" : str("lm-evaluation-harness takes them from the split ", form.shots_from));
   }
-  if (questions.empty()) fail(Kind::kData, str(options.path, " holds no question"));
+  std::map<std::string, std::vector<JsonValue>> pools;  // by part
+  Records examples;
+  if (options.num_fewshot > 0) {
+    examples = read_records(options.fewshot_path, 0, [](const JsonValue&) { return true; });
+    for (const JsonDocument& record : examples) pools[wording.part(record.root())].push_back(record.root());
+  }
+  std::map<std::string, int64_t> asked;  // by part
+  const Records records =
+      read_records(options.path, form.part.empty() ? options.limit : 0, [&](const JsonValue& record) {
+        return ++asked[wording.part(record)] <= options.limit || options.limit == 0;
+      });
+  if (records.empty()) fail(Kind::kData, str(options.path, " holds no question"));
+
+  std::map<std::string, Shots> shots;  // by part
+  std::vector<Question> questions;
+  for (const JsonDocument& document : records) {
+    const JsonValue record = document.root();
+    questions.push_back(wording.question(record));
+    Question& question = questions.back();
+    question.before = wording.description(record);
+    const auto of_part = shots.try_emplace(question.part, options, form.shots, pools[question.part]).first;
+    for (const JsonValue& example : of_part->second.next(record)) question.before += wording.example(example);
+  }
   return questions;
 }
 

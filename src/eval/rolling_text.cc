@@ -1,6 +1,5 @@
 // Perplexities of whole texts.
 #include <cmath>
-#include <numeric>
 
 #include "eval/python_text.h"
 #include "eval/task_kinds.h"
@@ -8,7 +7,7 @@
 namespace tokamak {
 
 EvalTask rolling_text_task(std::span<const std::string> texts, EvalEncoder& encoder) {
-  EvalTask task{.items = std::ssize(texts), .sequences = {}, .results = {}};
+  EvalTask task{.items = std::ssize(texts)};
   int64_t words = 0, bytes = 0, tokens = 0;
   for (int64_t item = 0; item < task.items; ++item) {
     words += python_count_words(texts[item]);
@@ -19,12 +18,13 @@ EvalTask rolling_text_task(std::span<const std::string> texts, EvalEncoder& enco
       task.sequences.push_back(std::move(window));
     }
   }
-  task.results = [words, bytes, tokens](std::span<const double> log_likelihoods) -> std::vector<NamedValue> {
-    const double nats = -std::accumulate(log_likelihoods.begin(), log_likelihoods.end(), 0.0);
-    return {{"word_perplexity", std::exp(nats / double(words))},
-            {"byte_perplexity", std::exp(nats / double(bytes))},
-            {"bits_per_byte", nats / double(bytes) / std::log(2.0)},
-            {"token_perplexity", std::exp(nats / double(tokens))}};
+  task.results = [words, bytes, tokens](std::span<const SequenceScore> scores) -> EvalFigures {
+    const double nats = nats_of(scores);
+    return {{{"word_perplexity", std::exp(nats / double(words))},
+             {"byte_perplexity", std::exp(nats / double(bytes))},
+             {"bits_per_byte", nats / double(bytes) / std::log(2.0)},
+             {"token_perplexity", std::exp(nats / double(tokens))}},
+            {}};
   };
   return task;
 }

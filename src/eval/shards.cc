@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -31,11 +30,11 @@ std::vector<Range> ranges_of(int64_t length, bool by_position) {
 }
 
 // "loss_from_256" of each range that has tokens.
-std::vector<NamedValue> losses_by_position(std::span<const double> log_likelihoods, const std::vector<Range>& scored) {
+std::vector<NamedValue> losses_by_position(std::span<const SequenceScore> scores, const std::vector<Range>& scored) {
   std::map<int64_t, std::pair<double, int64_t>> sums;  // by the first position: nats, tokens
   for (size_t i = 0; i < scored.size(); ++i) {
     auto& [nats, tokens] = sums[scored[i].begin];
-    nats -= log_likelihoods[i];
+    nats -= scores[i].log_likelihood;
     tokens += scored[i].end - scored[i].begin;
   }
   std::vector<NamedValue> losses;
@@ -70,13 +69,12 @@ EvalTask shards_task(const EvalOptions& options, const Tokenizer& tokenizer, int
     }
   }
   if (!options.by_position) scored.clear();
-  task.results = [manifest = data.dataset(0).manifest(), tokens, scored](std::span<const double> log_likelihoods) {
-    const double nats = -std::accumulate(log_likelihoods.begin(), log_likelihoods.end(), 0.0);
-    const double loss = nats / double(tokens);
+  task.results = [manifest = data.dataset(0).manifest(), tokens, scored](std::span<const SequenceScore> scores) -> EvalFigures {
+    const double loss = nats_of(scores) / double(tokens);
     std::vector<NamedValue> values = {{"loss", loss}, {"token_perplexity", std::exp(loss)}};
     if (const auto bits = manifest.bits_per_byte(loss)) values.push_back({"bits_per_byte", *bits});
-    for (NamedValue& one : losses_by_position(log_likelihoods, scored)) values.push_back(std::move(one));
-    return values;
+    for (NamedValue& one : losses_by_position(scores, scored)) values.push_back(std::move(one));
+    return {values, {}};
   };
   return task;
 }

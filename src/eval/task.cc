@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/options_file.h"
 #include "data/text/text_reader.h"
 #include "eval/task_kinds.h"
 
@@ -22,6 +23,10 @@ std::vector<std::string> read_texts(const EvalOptions& options) {
   return texts;
 }
 
+TaskForm load_form(const std::string& path) {
+  return load_options<TaskForm>(path, {}, [](const TaskForm& form) { return problems_of(form); });
+}
+
 }  // namespace
 
 EvalTask make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer, const EncodingOptions& encoding) {
@@ -32,9 +37,8 @@ EvalTask make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer, 
     if (task.sequences.empty()) fail(Kind::kData, str(options.path, " holds no text"));
     return task;
   }
-  // The harness has no acc_norm if all choices are letters, or if the choice is part of the context.
-  const bool lengths_tell = options.task != EvalKind::kMmlu && options.task != EvalKind::kWinoGrande;
-  return multiple_choice_task(read_questions(options), lengths_tell ? LengthNorm::kYes : LengthNorm::kNo, encoder);
+  const TaskForm form = options.task == EvalKind::kCustom ? load_form(options.form) : form_of(options.task);
+  return question_task(read_questions(options, form), form, encoder);
 }
 
 }  // namespace tokamak

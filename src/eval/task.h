@@ -1,5 +1,5 @@
-// An evaluation task: sequences to score, and the rule that computes metrics from their log-likelihoods. Rules and
-// names are those of lm-evaluation-harness (zero-shot), so results are comparable to published ones.
+// An evaluation task: sequences to score, and the rule that computes metrics from their scores. Rules and names are
+// those of lm-evaluation-harness, so results are comparable to published ones.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "eval/log_likelihood.h"
-#include "monitor/record.h"
+#include "eval/figures.h"
+#include "eval/questions.h"
+#include "eval/sequence_scores.h"
 #include "tokenizer/tokenizer.h"
 #include "train/eval_options.h"
 
@@ -16,8 +17,9 @@ namespace tokamak {
 
 struct EvalTask {
   int64_t items = 0;  // questions, or texts
-  std::vector<ScoredSequence> sequences;
-  std::function<std::vector<NamedValue>(std::span<const double> log_likelihoods)> results;  // one of each sequence
+  std::vector<ScoredSequence> sequences = {};
+  std::function<EvalFigures(std::span<const SequenceScore> scores)> results = {};  // one of each sequence
+  std::vector<Question> questions = {};                                            // by item; none of texts
 };
 
 struct EncodingOptions {

@@ -6,11 +6,9 @@
 
 namespace tokamak {
 
-enum class LengthNorm { kNo, kYes };  // whether the task has an acc_norm
-
-// The model's answer is the most likely choice. acc: by log-likelihood; acc_norm: by log-likelihood over the choice's
-// length in characters.
-EvalTask multiple_choice_task(std::vector<Question> questions, LengthNorm norm, EvalEncoder& encoder);
+// acc: whether the likeliest choice is right; of a single continuation whether each of its tokens is the likeliest.
+// acc_norm: by the log-likelihood over the choice's length in characters. perplexity: exp(-mean log-likelihood).
+EvalTask question_task(std::vector<Question> questions, const TaskForm& form, EvalEncoder& encoder);
 
 // Perplexity of whole texts, by the harness's loglikelihood_rolling: each token is predicted once, from at most one
 // model context. Metrics: word_perplexity, byte_perplexity, bits_per_byte, token_perplexity.

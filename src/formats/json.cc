@@ -99,6 +99,8 @@ std::vector<JsonValue> JsonValue::items() const {
   return items;
 }
 
+bool JsonValue::operator==(const JsonValue& other) const { return *value_ == *other.value_; }
+
 bool JsonValue::present() const { return value_ != nullptr && !value_->is_null(); }
 bool JsonValue::is_null() const { return value_ != nullptr && value_->is_null(); }
 bool JsonValue::is_text() const { return value_ != nullptr && value_->is_string(); }

@@ -46,6 +46,8 @@ class JsonValue {
   double number_or(double otherwise) const { return present() ? number() : otherwise; }
   int64_t whole_or(int64_t otherwise) const { return present() ? whole() : otherwise; }
 
+  bool operator==(const JsonValue& other) const;  // of two present values: the same JSON
+
   const JsonSource& source() const { return *source_; }
   // Error: "WHERE: 'NAME' is VALUE; WHAT".
   [[noreturn]] void refuse(const std::string& what, const std::string& hint = "") const;

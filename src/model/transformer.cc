@@ -210,13 +210,15 @@ Tensor Transformer::tables_of(const DeviceBatch& in) const {
   return !tables_ || from_cache || equal || documents >= tables_.dim(1) ? Tensor() : tables_;
 }
 
-Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
+TokenScores Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
   const DeviceBatch in = inputs_.upload(compute, batch);
   const Activations& a = forward(compute, in);
   const Tensor weight = parameters_.acquire(index_.head(), compute)[0];
-  ops_.linear_cross_entropy(compute, head_arguments(in, a, weight, sums));
+  LinearCrossEntropy head = head_arguments(in, a, weight, sums);
+  head.greedy = a.rstd_final;  // its memory: no backward pass follows, which would need the norm's factors
+  ops_.linear_cross_entropy(compute, head);
   parameters_.release(index_.head());
-  return a.token_loss;
+  return {.loss = head.token_loss, .greedy = head.greedy};
 }
 
 void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits) {

@@ -32,6 +32,12 @@ struct TransformerOptions {
   CudaGraphs graphs = CudaGraphs::kOff;  // needs device support and a single rank
 };
 
+// Of each token of a micro-batch; 0 without a target.
+struct TokenScores {
+  Tensor loss;    // (N) f32: -log p(target)
+  Tensor greedy;  // (N) f32: 1 where the target is the likeliest token (LinearCrossEntropy)
+};
+
 class Transformer {
  public:
   // Plans its buffers. `parameters` must come from make_param_table(config), and outlives this.
@@ -50,9 +56,8 @@ class Transformer {
   bool settled() const { return !graphs_ || graphs_->settled(); }
   bool replays() const { return graphs_ && graphs_->replays(); }
 
-  // Adds the losses and counts to `sums`; no gradients. Returns the loss of each token, 0 without a target; valid
-  // until the next call.                                                                                   (N) f32
-  Tensor evaluate(Stream& compute, const TokenBatch& batch, Tensor sums);
+  // Adds the losses and counts to `sums`; no gradients. The scores are valid until the next call.
+  TokenScores evaluate(Stream& compute, const TokenBatch& batch, Tensor sums);
 
   // Logits of the given rows of the batch.                                     (rows, V) f32
   void logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits);

@@ -7,27 +7,53 @@
 
 namespace tokamak {
 
-enum class EvalKind { kHellaSwag, kArc, kMmlu, kPiqa, kWinoGrande, kText, kShards };
+// The tasks of questions first, in the order of eval/task_form.cc's table.
+enum class EvalKind {
+  kHellaSwag,
+  kArc,
+  kMmlu,
+  kMmluRu,
+  kPiqa,
+  kWinoGrande,
+  kBoolQ,
+  kOpenBookQa,
+  kCommonsenseQa,
+  kLambada,
+  kCustom,
+  kText,
+  kShards
+};
 inline const std::vector<std::string>& enum_names(EvalKind) {
-  static const std::vector<std::string> names = {"hellaswag", "arc", "mmlu", "piqa", "winogrande", "text", "shards"};
+  static const std::vector<std::string> names = {
+      "hellaswag", "arc",        "mmlu",           "mmlu_ru", "piqa",   "winogrande", "boolq",
+      "openbookqa", "commonsense_qa", "lambada", "custom", "text",       "shards"};
   return names;
 }
+inline bool has_questions(EvalKind kind) { return kind != EvalKind::kText && kind != EvalKind::kShards; }
 
 struct EvalOptions {
   EvalKind task = EvalKind::kHellaSwag;
+  std::string form;
   std::string path;
   std::string name;
   int64_t limit = 0;
+  int64_t num_fewshot = 0;
+  std::string fewshot_path;
+  int64_t fewshot_seed = 1234;
   bool by_position = false;
 
   template <class Visitor>
   void fields(Visitor& v) {
     v("task", task,
-      "benchmark, zero-shot as in lm-evaluation-harness, from JSON lines; text: perplexity of texts (.jsonl, .txt); "
-      "shards: of a tokenized data set");
+      "benchmark as in lm-evaluation-harness, from JSON lines; custom: of your own form; text: perplexity of texts "
+      "(.jsonl, .txt); shards: of a tokenized data set");
+    v("form", form, "custom: the YAML file that says how a record becomes a question");
     v("path", path, "the file, or the data set's directory; required");
     v("name", name, "name in the results, for example arc_easy; default: the task's name");
-    v("limit", limit, "only the first items: quicker and less precise; 0: all");
+    v("limit", limit, "only the first items, of MMLU's of each subject: quicker and less precise; 0: all");
+    v("num_fewshot", num_fewshot, "solved examples before each question");
+    v("fewshot_path", fewshot_path, "where the examples are taken from: a file like path, of another split");
+    v("fewshot_seed", fewshot_seed, "seed of their choice; the default is the harness's");
     v("by_position", by_position,
       "shards: also the loss at positions 0 to 127, 128 to 255, 256 to 511, ... of documents, in twice the time: whether "
       "the model uses a long context");

@@ -286,6 +286,40 @@ TEST_CASE("linear_cross_entropy forward only gives the same loss bit for bit") {
   CHECK(sums.bytes() == both.sums.bytes());
 }
 
+TEST_CASE("linear_cross_entropy marks the targets that have the largest logit, of equal ones the first") {
+  // Hidden rows select a column of the weights, which are the logits of nine tokens; more than one chunk of threads.
+  constexpr int64_t kVocab = 1200;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    Values weights(static_cast<size_t>(kVocab * 8), 0.0);
+    const auto logit = [&](int64_t id, int64_t column) -> double& { return weights[static_cast<size_t>(id * 8 + column)]; };
+    logit(700, 0) = 2;                     // one largest
+    logit(3, 1) = logit(1100, 1) = 1;      // two
+    for (int64_t id = 0; id < kVocab; ++id) logit(id, 2) = -1;  // all equal
+    logit(kVocab - 1, 3) = 0.5;            // the last
+    Values rows(6 * 8, 0.0);
+    const std::vector<double> columns = {0, 0, 1, 1, 2, 3};
+    for (size_t n = 0; n < 6; ++n) rows[n * 8 + static_cast<size_t>(columns[n])] = 1;
+    const HostTensor hidden(act, {6, 8}, rows), weight(act, {kVocab, 8}, weights);
+    const auto greedy_of = [&](const std::vector<double>& ids, float cap) {
+      TestBackend cpu(Workload{.tokens = 6, .vocab = kVocab, .compute = act});
+      const HostTensor targets(DType::kI32, {6}, ids);
+      HostTensor loss(DType::kF32, {6}), sums(DType::kF64, {kStepSums}), greedy(DType::kF32, {6}, Values(6, 7.0));
+      cpu.ops().linear_cross_entropy(*cpu.stream, {.hidden = hidden,
+                                                   .weight = weight,
+                                                   .targets = targets,
+                                                   .token_loss = loss,
+                                                   .sums = sums,
+                                                   .cap = cap,
+                                                   .greedy = greedy});
+      return greedy.values();
+    };
+    for (const float cap : {0.0f, 30.0f}) {
+      CHECK(greedy_of({700, 699, 3, 1100, 0, kVocab - 1}, cap) == Values{1, 0, 1, 0, 1, 1});
+      CHECK(greedy_of({701, -1, 1100, 4, 1, 0}, cap) == Values{0, 0, 0, 0, 0, 0});
+    }
+  }
+}
+
 TEST_CASE("linear_cross_entropy gives the same bits for any number of threads", "[threads]") {
   for (const Problem& p : {Problem{130, 64, 501, 1e-3f, DType::kBF16}, Problem{37, 29, 101}, kProblems[9]}) {
     require_thread_invariance([&] {

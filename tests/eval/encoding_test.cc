@@ -100,6 +100,12 @@ double value_of(const std::vector<NamedValue>& results, const std::string& name)
   return 0;
 }
 
+std::vector<SequenceScore> scores(const std::vector<double>& log_likelihoods) {
+  std::vector<SequenceScore> out;
+  for (const double one : log_likelihoods) out.push_back({.log_likelihood = one});
+  return out;
+}
+
 Question question(size_t answer, const std::vector<std::string>& choices) {
   Question out{.choices = {}, .answer = answer, .where = "x:1"};
   for (const std::string& choice : choices) out.choices.push_back({"c", " " + choice, choice});
@@ -109,17 +115,53 @@ Question question(size_t answer, const std::vector<std::string>& choices) {
 TEST_CASE("acc selects the most likely choice, acc_norm the most likely per character; ties select the first") {
   const Words words;
   EvalEncoder encoder(*words.tokenizer, {.context = 20});
-  const EvalTask task = multiple_choice_task(
-      {question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})}, LengthNorm::kYes, encoder);
+  const EvalTask task =
+      question_task({question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})},
+                    {.metrics = {TaskMetric::kAcc, TaskMetric::kAccNorm}}, encoder);
   CHECK(task.items == 3);
   REQUIRE(task.sequences.size() == 6);
   CHECK(task.sequences[2].item == 1);
   // -2 beats -3, but not by the character; then a tie; then the wrong one.
-  const std::vector<NamedValue> results = task.results(std::vector<double>{-2, -3, -1, -1, -1, -2});
+  const std::vector<NamedValue> results = task.results(scores({-2, -3, -1, -1, -1, -2})).values;
   CHECK(value_of(results, "acc") == Approx(1.0 / 3));
   CHECK(value_of(results, "acc_norm") == Approx(2.0 / 3));
   // The sample 1, 0, 0 has the variance 1 / 3, so the error of its mean is sqrt(1 / 3) / sqrt(3).
   CHECK(value_of(results, "acc_stderr") == Approx(1.0 / 3));
+}
+
+TEST_CASE("of one continuation, acc is whether every token is the likeliest, perplexity of the mean") {
+  const Words words;
+  EvalEncoder encoder(*words.tokenizer, {.context = 20});
+  const EvalTask task = question_task({question(0, {"d"}), question(0, {"d"}), question(0, {"d"})},
+                                      {.metrics = {TaskMetric::kPerplexity, TaskMetric::kAcc}}, encoder);
+  const std::vector<SequenceScore> found = {{-1, true}, {-2, false}, {-3, true}};
+  const std::vector<NamedValue> results = task.results(found).values;
+  CHECK(value_of(results, "perplexity") == Approx(std::exp(2.0)));
+  CHECK(value_of(results, "acc") == Approx(2.0 / 3));
+  CHECK(value_of(results, "perplexity_stderr") > 0);
+}
+
+TEST_CASE("a task of parts has figures of each, of groups, and of all by the pooled error") {
+  const Words words;
+  EvalEncoder encoder(*words.tokenizer, {.context = 20});
+  std::vector<Question> questions;
+  for (const char* part : {"x", "y", "x", "z", "y", "x", "z"}) {
+    questions.push_back(question(0, {"d", "e"}));
+    questions.back().part = part;
+  }
+  const EvalTask task =
+      question_task(questions, {.part = "{p}", .groups = {{"g", {"x", "z", "none"}}, {"h", {"none"}}}}, encoder);
+  // Right: x 1 of 3, y 2 of 2, z 1 of 2.
+  const EvalFigures figures = task.results(scores({-1, -2, -1, -2, -2, -1, -1, -2, -1, -2, -2, -1, -2, -1}));
+  CHECK(value_of(figures.values, "acc") == Approx(4.0 / 7));
+  std::vector<std::string> names;
+  for (const auto& [name, values] : figures.parts) names.push_back(name);
+  CHECK(names == std::vector<std::string>{"g", "x", "y", "z"});
+  CHECK(value_of(figures.parts[0].second, "acc") == Approx(2.0 / 5));
+  CHECK(value_of(figures.parts[1].second, "acc") == Approx(1.0 / 3));
+  // Variances of the parts: 1 / 3, 0 and 1 / 2; (n - 1) n error^2 = (n - 1) variance.
+  CHECK(value_of(figures.values, "acc_stderr") == Approx(std::sqrt((2.0 / 3 + 0.5) / (7 - 3) / 7)));
+  CHECK(value_of(figures.parts[0].second, "acc_stderr") == Approx(std::sqrt((2.0 / 3 + 0.5) / (5 - 2) / 5)));
 }
 
 TEST_CASE("perplexities count words, bytes and tokens of the texts, not the BOS token") {
@@ -129,7 +171,7 @@ TEST_CASE("perplexities count words, bytes and tokens of the texts, not the BOS 
   const EvalTask task = rolling_text_task(texts, encoder);
   REQUIRE(task.sequences.size() == 2);
   CHECK(task.sequences[1].item == 1);
-  const std::vector<NamedValue> results = task.results(std::vector<double>{-3, -4.5});
+  const std::vector<NamedValue> results = task.results(scores({-3, -4.5})).values;
   CHECK(value_of(results, "word_perplexity") == Approx(std::exp(7.5 / 3)));
   CHECK(value_of(results, "byte_perplexity") == Approx(std::exp(7.5 / 5)));
   CHECK(value_of(results, "bits_per_byte") == Approx(7.5 / 5 / std::log(2.0)));

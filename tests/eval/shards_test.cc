@@ -72,19 +72,19 @@ TEST_CASE("ranges of positions score each prediction once, with all tokens of th
 TEST_CASE("the loss of a range is that of its positions, and the whole loss is theirs together") {
   const Shards shards({700, 10, 315});
   const EvalTask task = shards.task(true);
-  std::vector<double> log_likelihoods;
+  std::vector<SequenceScore> scores;
   for (const ScoredSequence& one : task.sequences) {
     double sum = 0;  // the prediction at position p has a loss of p
     for (int64_t p = std::ssize(one.tokens) - 1 - one.scored; p + 1 < std::ssize(one.tokens); ++p) sum -= double(p);
-    log_likelihoods.push_back(sum);
+    scores.push_back({.log_likelihood = sum});
   }
   const auto sum_to = [](double n) { return n * (n - 1) / 2; };  // 0 + 1 + ... + n - 1
-  const std::vector<NamedValue> values = task.results(log_likelihoods);
+  const std::vector<NamedValue> values = task.results(scores).values;
   const double first = 3 * sum_to(128) + sum_to(10), second = sum_to(512) - sum_to(256);
   CHECK(value(values, "loss_from_0") == Approx(first / (3 * 128 + 10)));
   CHECK(value(values, "loss_from_128") == Approx((2 * sum_to(256) + sum_to(188) - 3 * sum_to(128)) / (2 * 128 + 60)));
   CHECK(value(values, "loss_from_256") == Approx((second + sum_to(314) - sum_to(256)) / (256 + 58)));
   CHECK(value(values, "loss") == Approx((sum_to(512) + sum_to(188) + sum_to(10) + sum_to(314)) / 1024));
   CHECK(std::ssize(values) == 5);  // and the perplexity
-  CHECK(shards.task(false).results(std::vector<double>(4, -1)).size() == 2);
+  CHECK(shards.task(false).results(std::vector<SequenceScore>(4)).values.size() == 2);
 }

@@ -236,7 +236,9 @@ Verdict questions(std::string_view bytes) {
     EvalOptions options;
     options.task = kKind;
     options.path = put("questions.jsonl", bytes);
-    for (const Question& question : read_questions(options)) require(question.answer < question.choices.size());
+    for (const Question& question : read_questions(options, form_of(kKind))) {
+      require(question.answer < question.choices.size());
+    }
   });
 }
 

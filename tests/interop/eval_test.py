@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+from pathlib import Path
 
 os.environ["TQDM_DISABLE"] = "1"
 
@@ -14,12 +15,17 @@ import lm_eval.tasks
 from harness import TOKAMAK, call, main, mpirun, tokamak
 
 ITEMS = 500
-TASKS = {  # ours: the harness's, the split that it scores, its metrics
-    "hellaswag": ("hellaswag", "validation", ("acc", "acc_norm")),
-    "arc/easy": ("arc_easy", "test", ("acc", "acc_norm")),
-    "piqa": ("piqa", "validation", ("acc", "acc_norm")),
-    "winogrande": ("winogrande", "validation", ("acc",)),
-    "mmlu": ("mmlu_anatomy", "test", ("acc",)),
+TASKS = {  # ours: the harness's, its data set, its metrics
+    "hellaswag": ("hellaswag", "Rowan/hellaswag", ("acc", "acc_norm")),
+    "arc/easy": ("arc_easy", "allenai/ai2_arc", ("acc", "acc_norm")),
+    "piqa": ("piqa", "baber/piqa", ("acc", "acc_norm")),
+    "winogrande": ("winogrande", "allenai/winogrande", ("acc",)),
+    "mmlu": ("mmlu_anatomy", "cais/mmlu", ("acc",)),
+    "boolq": ("boolq", "aps/super_glue", ("acc",)),
+    "openbookqa": ("openbookqa", "allenai/openbookqa", ("acc", "acc_norm")),
+    "commonsense_qa": ("commonsense_qa", "tau/commonsense_qa", ("acc",)),
+    "lambada": ("lambada_openai", "EleutherAI/lambada_openai", ("acc", "perplexity")),
+    "mmlu_ru": ("m_mmlu_ru", "alexandrainst/m_mmlu", ("acc",)),
 }
 TEXT_TASK = {"task": "texts", "dataset_path": "texts", "output_type": "loglikelihood_rolling", "test_split": "test",
              "doc_to_text": "", "doc_to_target": "{{text}}",
@@ -67,13 +73,36 @@ class Texts:
         return {"sentence": before.replace("_", "") + self.random.choice(["", " "]) + "_ " + after,
                 "option1": self.sentence(1, 2), "option2": self.sentence(1, 2), "answer": self.random.choice("12")}
 
-    def mmlu(self):
-        return {"question": self.sentence(3, 12), "subject": "anatomy", "choices": self.choices(4),
+    def mmlu(self, subject="anatomy"):
+        return {"question": self.sentence(3, 12), "subject": subject, "choices": self.choices(4),
                 "answer": self.random.randrange(4)}
+
+    def mmlu_ru(self):
+        return {"instruction": self.sentence(3, 12), **dict(zip(("option_a", "option_b", "option_c", "option_d"),
+                                                                self.choices(4))), "answer": self.random.choice("ABCD")}
+
+    def boolq(self):
+        return {"passage": self.sentence(5, 20), "question": self.sentence(3, 9), "label": self.random.randrange(2)}
+
+    def openbookqa(self):
+        return {"question_stem": self.sentence(3, 12), "choices": {"text": self.choices(4), "label": ["A", "B", "C", "D"]},
+                "answerKey": self.random.choice(["A", "B", "C", "D", " B"])}
+
+    def commonsense_qa(self):
+        return {"question": self.sentence(3, 12), "choices": {"text": self.choices(5), "label": ["A", "B", "C", "D", "E"]},
+                "answerKey": self.random.choice("ABCDE")}
+
+    def lambada(self):
+        return {"text": " ".join([self.sentence(4, 20).strip(), self.random.choice(self.words)])}
 
     def text(self):
         """A text of up to several contexts."""
         return {"text": " ".join(self.sentence(1, 12) for _ in range(self.random.randint(1, 12)))}
+
+
+def write_records(path, records):
+    with open(path, "w") as out:
+        out.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
 def write_tasks(place):
@@ -81,35 +110,36 @@ def write_tasks(place):
     texts = Texts(place)
     records = {task: [getattr(texts, task.split("/")[0])() for _ in range(ITEMS)] for task in (*TASKS, "text")}
     for task, items in records.items():
-        with open(file_of(place, task), "w") as out:
-            out.writelines(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+        write_records(file_of(place, task), items)
     return records
 
 
-def file_of(place, task):
-    return place.file(task.replace("/", "_") + ".jsonl")
+def file_of(place, task, what=""):
+    return place.file(task.replace("/", "_") + what + ".jsonl")
 
 
-def theirs(model, records):
-    """The harness's results and samples."""
-    names = {"Rowan/hellaswag": "hellaswag", "allenai/ai2_arc": "arc/easy", "baber/piqa": "piqa", "texts": "text",
-             "allenai/winogrande": "winogrande", "cais/mmlu": "mmlu"}
+def theirs(model, tasks, records, pools=None, num_fewshot=0):
+    """The harness's results and samples. Examples are from `pools`, by task."""
+    ours = {path: task for task, (_, path, _) in TASKS.items()} | {"texts": "text"}
 
-    def load_dataset(path, *_, **__):
-        rows = datasets.Dataset.from_list(records[names[path]])
-        return datasets.DatasetDict({split: rows for split in ("train", "validation", "test", "dev")})
+    def load_dataset(path, name=None, **_):
+        def rows(of):
+            found = (of or records)[ours[path]]
+            of_subject = [row for row in found if row.get("subject", name) == name] if path == "cais/mmlu" else found
+            return datasets.Dataset.from_list(of_subject)
+
+        return datasets.DatasetDict({"train": rows(pools), "dev": rows(pools), "validation": rows(None), "test": rows(None)})
 
     datasets.load_dataset = load_dataset
     return lm_eval.simple_evaluate(
         model="hf", model_args={"pretrained": model, "dtype": "float32", "attn_implementation": "eager"}, device="cpu",
-        tasks=[name for name, _, _ in TASKS.values()] + [TEXT_TASK], num_fewshot=0, batch_size=64, bootstrap_iters=2,
-        log_samples=True)
+        tasks=tasks, num_fewshot=num_fewshot, batch_size=64, bootstrap_iters=2, log_samples=True)
 
 
-def ours(place, items, *arguments, ranks=1):
-    """(results, {task: log-likelihoods of each item}) of the first items."""
+def ours(place, items, *arguments, ranks=1, tasks=(*TASKS, "text")):
+    """(results, {task: the samples of each item}) of the first items."""
     output, samples = place.file("results.json"), place.file("samples.jsonl")
-    tasks = [f"--task={task}={file_of(place, task)}" for task in (*TASKS, "text")]
+    tasks = [f"--task={task}={file_of(place, task)}" for task in tasks]
     done = call(mpirun(ranks, "eval", *arguments, *tasks, "--limit", str(items), "--output", output,
                        "--samples", samples), timeout=300)
     assert done.returncode == 0, done.stdout
@@ -120,7 +150,7 @@ def ours(place, items, *arguments, ranks=1):
         for line in lines:
             record = json.loads(line)
             assert record["item"] == len(found.setdefault(record["task"], []))
-            found[record["task"]].append(record["log_likelihoods"])
+            found[record["task"]].append(record)
     return results, found
 
 
@@ -136,35 +166,112 @@ def close(a, b, tolerance=2e-5):
     return math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
 
 
+def expect_equal(task, results, samples, expected, name=None):
+    """Prompts are equal byte for byte, scores and metrics as close as f32 allows."""
+    name, _, figures = TASKS[task] if name is None else (name, *TASKS[task][1:])
+    their_samples = sorted(expected["samples"][name], key=lambda sample: sample["doc_id"])
+    assert len(their_samples) == len(samples) > 0, (task, len(their_samples), len(samples))
+    for ours_one, sample in zip(samples, their_samples, strict=True):
+        assert ours_one["prompts"] == [list(prompt) for prompt in sample["arguments"]], (ours_one, sample["arguments"])
+        # The harness keeps the greedy flag only of what has no choices.
+        scores = [score if isinstance(score, tuple) else (score, None) for score in sample["filtered_resps"]]
+        assert len(scores) == len(ours_one["log_likelihoods"]), (task, scores)
+        for mine, greedy, (score, their_greedy) in zip(ours_one["log_likelihoods"], ours_one["greedy"], scores):
+            assert close(mine, score), (task, mine, score, sample["arguments"])
+            assert their_greedy is None or greedy == their_greedy, (task, sample["arguments"])
+    for figure in figures:
+        value, error = (expected["results"][name][f"{figure}{suffix},none"] for suffix in ("", "_stderr"))
+        equal = close if figure == "perplexity" else float.__eq__
+        assert equal(float(results[figure]), float(value)), (task, figure, results[figure], value)
+        if figure != "perplexity":  # the bootstrap of two draws: tests/eval/figures_test.cc has its numbers
+            assert close(results[figure + "_stderr"], error), (task, results, error)
+    assert ("acc_norm" in results) == ("acc_norm" in figures), task
+
+
 def harness(place):
     """acc, acc_norm and perplexities are lm-evaluation-harness's, item by item, with and without a BOS token"""
     checkpoints = train(place)
     records = write_tasks(place)
     for name, items, begin in (("plain", ITEMS, ()), ("begun", 60, ("--bos",))):
         model = export(place, name, "--dtype", "f32", *begin, source=checkpoints)
-        expected = theirs(model, {task: all_items[:items] for task, all_items in records.items()})
+        expected = theirs(model, [name for name, _, _ in TASKS.values()] + [TEXT_TASK],
+                          {task: all_items[:items] for task, all_items in records.items()})
         results, samples = ours(place, items, "--checkpoint", checkpoints, *begin)
         from_export, _ = ours(place, items, "--model", model)  # its tokenizer config decides about BOS
         assert all(close(from_export[task]["acc"], results[task]["acc"]) for task in TASKS), (from_export, results)
         assert close(from_export["text"]["token_perplexity"], results["text"]["token_perplexity"]), from_export
-        for task, (their_task, _, figures) in TASKS.items():
-            their_samples = sorted(expected["samples"][their_task], key=lambda sample: sample["doc_id"])
-            assert len(their_samples) == len(samples[task]) == items, (task, len(their_samples), len(samples[task]))
-            for item, sample in enumerate(their_samples):
-                scores = [score for score, _ in sample["filtered_resps"]]
-                assert len(scores) == len(samples[task][item]) and all(map(close, samples[task][item], scores)), (
-                    task, item, samples[task][item], scores, sample["arguments"])
-            for figure in figures:
-                value, error = (expected["results"][their_task][f"{figure}{suffix},none"] for suffix in ("", "_stderr"))
-                assert results[task][figure] == value, (task, figure, results[task][figure], value)
-                assert close(results[task][figure + "_stderr"], error), (task, results[task], error)
-            assert ("acc_norm" in results[task]) == ("acc_norm" in figures), task
+        for task, (_, _, figures) in TASKS.items():
+            expect_equal(task, results[task], samples[task], expected)
             print(f"  {name} {task}: " + ", ".join(f"{figure} {results[task][figure]:.3f}" for figure in figures))
         for figure in ("word_perplexity", "byte_perplexity", "bits_per_byte"):
             value = expected["results"]["texts"][figure + ",none"]
             assert close(results["text"][figure], value), (figure, results["text"][figure], value)
             print(f"  {name} text: {figure} {value:.6g}")
     assert results["hellaswag"]["acc"] != results["hellaswag"]["acc_norm"], "the two metrics are equal"
+
+
+def with_longer_context(model, context):
+    """The same weights for longer prompts; RoPE needs no more."""
+    with open(model + "/config.json") as file:
+        config = json.load(file)
+    with open(model + "/config.json", "w") as file:
+        json.dump({**config, "max_position_embeddings": context}, file)
+    return model
+
+
+def few_shots(place):
+    """examples, their order and all scores are the harness's for every task, 1 and 5 shots, on 1 and 3 ranks"""
+    checkpoints = train(place)
+    model = with_longer_context(export(place, "shots", "--dtype", "f32", source=checkpoints), 640)
+    texts = Texts(place)
+    texts.random.seed(12)
+    for count, size, items, ranks in ((1, 7, 30, 1), (5, 300, 25, 3)):
+        records, pools = {}, {}
+        for task in TASKS:
+            make = getattr(texts, task.split("/")[0])
+            # Some questions are among the examples, of which a few are there twice.
+            pool = [make() for _ in range(size)]
+            pool += pool[:size // 10]
+            records[task] = [make() for _ in range(items - 5)] + pool[:3] + pool[-2:]
+            pools[task] = records[task] if task == "lambada" else pool
+            write_records(file_of(place, task), records[task])
+            write_records(file_of(place, task, "_pool"), pools[task])
+        expected = theirs(model, [name for name, _, _ in TASKS.values()], records, pools, count)
+        results, samples = ours(place, 0, "--model", model, "--num-fewshot", str(count),
+                                *(f"--fewshot={task}={file_of(place, task, '_pool')}" for task in TASKS), ranks=ranks,
+                                tasks=TASKS)
+        for task in TASKS:
+            expect_equal(task, results[task], samples[task], expected)
+            assert results[task]["num_fewshot"] == count and results[task]["fewshot_seed"] == 1234, results[task]
+        print(f"  {count} shots, {ranks} ranks: {len(TASKS) * items} items have the harness's prompts and scores")
+        limited, first = ours(place, 10, "--model", model, "--num-fewshot", str(count),
+                              f"--fewshot=piqa={file_of(place, 'piqa', '_pool')}", tasks=["piqa"])
+        assert limited["piqa"]["items"] == 10
+        assert [one["prompts"] for one in first["piqa"]] == [one["prompts"] for one in samples["piqa"][:10]]
+
+
+def mmlu(place):
+    """the 57 subjects of MMLU, its four categories and their errors are the harness's, with 5 shots"""
+    checkpoints = train(place)
+    model = with_longer_context(export(place, "mmlu", "--dtype", "f32", source=checkpoints), 640)
+    texts = Texts(place)
+    forms = Path(lm_eval.tasks.__file__).parent / "mmlu/default"
+    subjects = sorted(path.stem[len("mmlu_"):] for path in forms.glob("mmlu_*.yaml"))
+    assert len(subjects) == 57, subjects
+    records = [texts.mmlu(subject) for subject in subjects for _ in range(2 + len(subject) % 3)]
+    pool = [texts.mmlu(subject) for subject in subjects for _ in range(5)]
+    texts.random.shuffle(records)  # the subjects' records need not stand together
+    write_records(file_of(place, "mmlu"), records)
+    write_records(file_of(place, "mmlu", "_pool"), pool)
+    expected = theirs(model, ["mmlu"], {"mmlu": records}, {"mmlu": pool}, 5)["results"]
+    ours_all, _ = ours(place, 0, "--model", model, "--num-fewshot", "mmlu=5",
+                       f"--fewshot=mmlu={file_of(place, 'mmlu', '_pool')}", tasks=["mmlu"])
+    parts = ours_all["mmlu"].pop("parts")
+    assert len(parts) == 4 + len(subjects), list(parts)
+    for name, figures in (("mmlu", ours_all["mmlu"]), *((f"mmlu_{part}", figures) for part, figures in parts.items())):
+        for figure in ("acc", "acc_stderr"):
+            assert close(figures[figure], expected[name][figure + ",none"], 1e-12), (name, figure, figures, expected[name])
+    print(f"  {len(records)} questions: acc {ours_all['mmlu']['acc']:.4f} +- {ours_all['mmlu']['acc_stderr']:.4f}")
 
 
 def ways(place):
@@ -180,7 +287,7 @@ def ways(place):
             for figure in [key for key in figures if key.startswith(("acc", "word", "byte", "bits", "token"))]:
                 assert close(figures[figure], expected[task][figure]), (what, task, figure)
             for mine, other in zip(samples[task], expected_samples[task], strict=True):
-                assert all(map(close, mine, other)), (what, task, mine, other)
+                assert all(map(close, mine["log_likelihoods"], other["log_likelihoods"])), (what, task, mine, other)
 
 
 def in_training(place):
@@ -216,7 +323,7 @@ def refused(place):
     checkpoints = train(place)
     good = {"goal": "a", "sol1": "b", "sol2": "c", "label": 0}
     for text, expected in (('{"goal": "a"', ":2 is not valid JSON"),
-                           (json.dumps({**good, "label": 2}), ":2: 'label' is 2; expected one of the 2 choices"),
+                           (json.dumps({**good, "label": 2}), ":2 has the answer \"2\"; expected one of 0, 1"),
                            (json.dumps({**good, "sol1": 1}), ":2: 'sol1' is 1; expected a string"),
                            (json.dumps({"goal": "a"}), "' is missing; expected a string"),
                            (json.dumps({**good, "sol1": "x" * 200}), "tokens, but the model sees 96 at most")):
@@ -236,4 +343,4 @@ def refused(place):
 
 
 if __name__ == "__main__":
-    main([harness, ways, in_training, refused])
+    main([harness, few_shots, mmlu, ways, in_training, refused])

@@ -1,7 +1,7 @@
 // A data axis smaller than the world: every sum counts the samples of ranks that read the same ones once.
 #include <catch2/catch.hpp>
 
-#include "eval/log_likelihood.h"
+#include "eval/sequence_scores.h"
 #include "support/ranks.h"
 #include "train/run_plan.h"
 #include "train/toy_training.h"
@@ -41,7 +41,11 @@ RANKS_CASE("scores and held-out losses count each sequence once, however many ra
     Engine engine(engine_options(config, {.max_tokens = 16, .max_length = 16}), mesh, backend);
     engine.commit();
     engine.parameters().initialize(7, engine.compute());
-    std::vector<double> all = log_likelihoods(engine, sequences, [] {});
+    std::vector<double> all;
+    for (const SequenceScore& score : score_sequences(engine, sequences, [] {})) {
+      all.push_back(score.log_likelihood);
+      all.push_back(score.greedy ? 1 : 0);
+    }
     all.push_back(mean_loss(engine, source, {.sequences = 5}, [] {}));
     return all;
   };

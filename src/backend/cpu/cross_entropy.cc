@@ -84,6 +84,14 @@ void gradient(const float* x, int64_t vocab, int32_t target, float log_z, float 
   d[target] = from_float<T>(d_target * slope(splat(at_target))[0]);
 }
 
+// Whether no logit is larger than the target's, and none before it as large.
+bool is_first_largest(const float* x, int64_t vocab, int32_t target) {
+  const float at_target = x[target];
+  const auto below = [&](float logit) { return logit < at_target; };
+  const auto no_larger = [&](float logit) { return logit <= at_target; };
+  return std::all_of(x, x + target, below) && std::all_of(x + target, x + vocab, no_larger);
+}
+
 // Row n of the batch, whose logits are x; they are capped in place.
 template <class T>
 void loss_row(const LinearCrossEntropy& args, int64_t n, float* x, float* z_loss, T* d) {
@@ -91,6 +99,7 @@ void loss_row(const LinearCrossEntropy& args, int64_t n, float* x, float* z_loss
   const int32_t target = args.targets.as<int32_t>()[n];
   float& loss = args.token_loss.as<float>()[n];
   loss = *z_loss = 0.0f;
+  if (args.greedy) args.greedy.as<float>()[n] = 0.0f;
   if (target >= 0) {
     if (args.cap > 0) {
       const TanhCap cap(args.cap);
@@ -100,6 +109,7 @@ void loss_row(const LinearCrossEntropy& args, int64_t n, float* x, float* z_loss
     const double log_z = log_sum_exp(x, vocab), z_weight = double(args.z_weight);
     loss = static_cast<float>(log_z - double(x[target]));
     *z_loss = static_cast<float>(z_weight * log_z * log_z);
+    if (args.greedy && is_first_largest(x, vocab, target)) args.greedy.as<float>()[n] = 1.0f;
     const auto factor = static_cast<float>(1 + 2 * z_weight * log_z);
     const float inverse_cap = args.cap > 0 ? 1.0f / args.cap : 0.0f;
     if (args.dhidden) gradient(x, vocab, target, static_cast<float>(log_z), factor, inverse_cap, d);

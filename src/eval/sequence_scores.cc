@@ -1,4 +1,4 @@
-#include "eval/log_likelihood.h"
+#include "eval/sequence_scores.h"
 
 #include <algorithm>
 #include <string>
@@ -84,27 +84,36 @@ class Progress {
   Stopwatch since_start_, since_line_;
 };
 
-// Sums over the ranks: each result is nonzero on at most one rank.
-void share(Comm& comm, std::vector<double>& answers) {
+// Each sequence has its score on one rank, and none on the others.
+void share(Comm& comm, std::vector<SequenceScore>& scores) {
   if (comm.size() == 1) return;
-  const std::vector<std::string> parts = comm.gather_all(bytes_of_values(std::span<const double>(answers)));
-  std::fill(answers.begin(), answers.end(), 0.0);
+  const std::vector<std::string> parts = comm.gather_all(bytes_of_values(std::span<const SequenceScore>(scores)));
+  std::fill(scores.begin(), scores.end(), SequenceScore());
   for (const std::string& bytes : parts) {
-    const std::vector<double> part = values_of_bytes<double>(bytes);
-    for (size_t i = 0; i < answers.size(); ++i) answers[i] += part[i];
+    const std::vector<SequenceScore> part = values_of_bytes<SequenceScore>(bytes);
+    for (size_t i = 0; i < scores.size(); ++i) {
+      scores[i].log_likelihood += part[i].log_likelihood;
+      scores[i].greedy = scores[i].greedy && part[i].greedy;
+    }
   }
 }
 
 }  // namespace
 
-std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences,
-                                    const std::function<void()>& between) {
+double nats_of(std::span<const SequenceScore> scores) {
+  double nats = 0;
+  for (const SequenceScore& score : scores) nats -= score.log_likelihood;
+  return nats;
+}
+
+std::vector<SequenceScore> score_sequences(Engine& engine, std::span<const ScoredSequence> sequences,
+                                           const std::function<void()>& between) {
   Comm& data = engine.mesh().data();
   Stream& compute = engine.compute();
   const std::vector<Pack> packs = make_packs(sequences, engine.model());
   const auto ranks = static_cast<size_t>(data.size());
-  std::vector<double> answers(sequences.size(), 0.0);
-  std::vector<float> losses;
+  std::vector<SequenceScore> scores(sequences.size());
+  std::vector<float> losses, greedy;
   Progress progress(sequences.size());
 
   for (size_t first = 0; first < packs.size(); first += ranks) {
@@ -115,19 +124,22 @@ std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequen
     for (size_t i = pack.begin; i < pack.end; ++i) batch.add(sequences[i]);
     if (batch.tokens.empty()) batch.add_filler();
 
-    const Tensor token_losses = engine.model().evaluate(compute, batch.view(), engine.sums());
+    const TokenScores tokens = engine.model().evaluate(compute, batch.view(), engine.sums());
     losses.resize(batch.tokens.size());
-    engine.backend().device->copy_to_host(compute, token_losses, losses.data());
+    greedy.resize(batch.tokens.size());
+    engine.backend().device->copy_to_host(compute, tokens.loss, losses.data());
+    engine.backend().device->copy_to_host(compute, tokens.greedy, greedy.data());
     compute.synchronize();
     for (size_t i = pack.begin, document = 0; i < pack.end; ++i, ++document) {
-      const auto begin = losses.begin() + batch.cu_seqlens[document];
-      const auto end = losses.begin() + batch.cu_seqlens[document + 1];
-      for (auto loss = begin; loss != end; ++loss) answers[i] -= static_cast<double>(*loss);  // 0 in the context
+      for (int64_t at = batch.cu_seqlens[document + 1] - sequences[i].scored; at < batch.cu_seqlens[document + 1]; ++at) {
+        scores[i].log_likelihood -= double(losses[static_cast<size_t>(at)]);
+        scores[i].greedy = scores[i].greedy && greedy[static_cast<size_t>(at)] != 0;
+      }
     }
     if (engine.comm().rank() == 0) progress.reached(pack.end);
   }
-  share(data, answers);
-  return answers;
+  share(data, scores);
+  return scores;
 }
 
 }  // namespace tokamak

@@ -1,0 +1,82 @@
+// The form of a task of questions: how a record of its file becomes a prompt, its answers and its metrics. The forms of
+// known tasks are rows of one table, with the texts of lm-evaluation-harness 0.4.13. A user's own is a YAML file with
+// the same keys.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+#include "train/eval_options.h"
+
+namespace tokamak {
+
+// kRandomOther: where examples may come from the evaluated file itself; the question is never its own example.
+enum class ShotRule { kFirst, kRandom, kRandomOther };
+inline const std::vector<std::string>& enum_names(ShotRule) {
+  static const std::vector<std::string> names = {"first", "random", "random_other"};
+  return names;
+}
+
+enum class TaskMetric { kAcc, kAccNorm, kPerplexity };
+inline const std::vector<std::string>& enum_names(TaskMetric) {
+  static const std::vector<std::string> names = {"acc", "acc_norm", "perplexity"};
+  return names;
+}
+
+enum class TextCleaning { kNone, kWikiHow };
+inline const std::vector<std::string>& enum_names(TextCleaning) {
+  static const std::vector<std::string> names = {"none", "wikihow"};
+  return names;
+}
+
+struct PartGroup {
+  std::string name;
+  std::vector<std::string> parts;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("name", name, "name in the results; required");
+    v("parts", parts, "its parts; required");
+  }
+};
+
+// Texts are templates (text_template.h).
+struct TaskForm {
+  std::string description;
+  std::string context;
+  std::vector<std::string> choices;
+  std::string continuation;
+  std::string answer;
+  std::vector<std::string> labels;
+  TextCleaning cleaning = TextCleaning::kNone;
+  std::string part;
+  std::vector<PartGroup> groups;
+  ShotRule shots = ShotRule::kRandomOther;
+  std::string shots_from;
+  std::vector<TaskMetric> metrics = {TaskMetric::kAcc};
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("description", description, "text before the examples and the question");
+    v("context", context, "the question, for example \"Question: {question}\\nAnswer:\"; required");
+    v("choices", choices, "the answers to choose from: texts, or one list, \"{choices.text}\"; none: one continuation");
+    v("continuation", continuation, "what is scored; default: a space and the choice");
+    v("answer", answer, "which choice is right, by its label: \"{label}\"");
+    v("labels", labels, "names of the choices: texts, or one list, \"{choices.label}\"; default: 0, 1, 2, ...");
+    v("cleaning", cleaning, "of questions and choices; wikihow: HellaSwag's, which removes [brackets]");
+    v("part", part, "of a task of several: questions and examples of one part go together, \"{subject}\"");
+    v("groups", groups, "parts that have a result of their own, together");
+    v("shots", shots, "how examples are chosen: the first, at random, or at random but not the question itself");
+    v("shots_from", shots_from, "the split of the data set that examples usually come from, for messages");
+    v("metrics", metrics, "acc, acc_norm: by the likeliest choice; without choices acc and perplexity");
+  }
+};
+
+// The row of a known task; not of custom.
+const TaskForm& form_of(EvalKind kind);
+
+// What is wrong with a user's form.
+std::vector<FieldError> problems_of(const TaskForm& form);
+
+}  // namespace tokamak
