@@ -153,14 +153,10 @@ Operands operands_of(SwiGluBackward& s) {
 Operands operands_of(SoftCap& s) { return {{"x", &s.x, kReadWrite}}; }
 
 Operands operands_of(LinearCrossEntropy& l) {
-  return {{"hidden", &l.hidden},
-          {"weight", &l.weight},
-          {"targets", &l.targets},
-          {"token_loss", &l.token_loss, kWrite},
-          {"greedy", &l.greedy, kWrite},
-          {"sums", &l.sums, kReadWrite},
-          {"dhidden", &l.dhidden, kWrite},
-          {"dweight", &l.dweight, output(l.write)}};
+  return {{"hidden", &l.hidden},           {"weight", &l.weight},
+          {"targets", &l.targets},         {"token_loss", &l.token_loss, kWrite},
+          {"greedy", &l.greedy, kWrite},   {"sums", &l.sums, kReadWrite},
+          {"dhidden", &l.dhidden, kWrite}, {"dweight", &l.dweight, output(l.write)}};
 }
 
 Operands operands_of(ControlStep& c) {

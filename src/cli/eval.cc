@@ -197,8 +197,13 @@ class EvalCommand : public Command {
   // KIND=FILE, KIND/NAME=FILE, FORM.yaml=FILE
   EvalOptions parse_task(const std::string& text) const {
     const auto [name, file] = name_and_value("--task", text, "KIND=FILE", "hellaswag=hellaswag_val.jsonl");
-    EvalOptions options{.form = "", .path = file, .name = name, .limit = limit_, .fewshot_path = "",
-                        .fewshot_seed = fewshot_seed_, .by_position = by_position_};
+    EvalOptions options{.form = "",
+                        .path = file,
+                        .name = name,
+                        .limit = limit_,
+                        .fewshot_path = "",
+                        .fewshot_seed = fewshot_seed_,
+                        .by_position = by_position_};
     if (name.ends_with(".yaml")) {
       options.task = EvalKind::kCustom;
       options.form = name;

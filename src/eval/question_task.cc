@@ -17,7 +17,7 @@ size_t best(std::span<const double> scores) {
   return static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
-// What the metrics need of a question; its texts are longer.
+// A question without its texts, for the metrics.
 struct Asked {
   size_t answer;
   std::vector<double> lengths;  // of the choices, in characters
@@ -78,7 +78,7 @@ class QuestionResults {
   }
 
  private:
-  // Of the parts of a group; of all without one. A single part's figure is its own.
+  // The figure of a group's parts, or of all. A single part's figure is its own.
   static Figure pooled(const std::map<std::string, Figure>& of_parts, const PartGroup* group) {
     std::vector<Figure> chosen;
     for (const auto& [part, figure] : of_parts) {

@@ -39,9 +39,7 @@ std::string cleaned(TextCleaning cleaning, const std::string& text) {
   return replace_all(without_brackets(replace_all(python_strip(text), " [title]", ". ")), "  ", " ");
 }
 
-std::vector<TextTemplate> templates_of(const std::vector<std::string>& texts) {
-  return {texts.begin(), texts.end()};
-}
+std::vector<TextTemplate> templates_of(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
 
 std::vector<std::string> texts_of(const std::vector<TextTemplate>& templates, const JsonValue& record) {
   if (templates.size() == 1) return templates[0].texts(record);
@@ -145,10 +143,9 @@ std::vector<Question> read_questions(const EvalOptions& options, const TaskForm&
     for (const JsonDocument& record : examples) pools[wording.part(record.root())].push_back(record.root());
   }
   std::map<std::string, int64_t> asked;  // by part
-  const Records records =
-      read_records(options.path, form.part.empty() ? options.limit : 0, [&](const JsonValue& record) {
-        return ++asked[wording.part(record)] <= options.limit || options.limit == 0;
-      });
+  const Records records = read_records(
+      options.path, form.part.empty() ? options.limit : 0,
+      [&](const JsonValue& record) { return ++asked[wording.part(record)] <= options.limit || options.limit == 0; });
   if (records.empty()) fail(Kind::kData, str(options.path, " holds no question"));
 
   std::map<std::string, Shots> shots;  // by part

@@ -25,7 +25,8 @@ struct Question {
 };
 
 // Examples and their order are those of the harness for the same file and seed. Error(kData) naming file, line and
-// member if a line is not such a question; Error(kConfig) if there are examples to choose, but no file or too few in it.
+// member if a line is not such a question. Error(kConfig) if examples are wanted, but there is no file of them, or too
+// few are in it.
 std::vector<Question> read_questions(const EvalOptions& options, const TaskForm& form);
 
 }  // namespace tokamak

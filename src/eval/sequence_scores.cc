@@ -131,7 +131,8 @@ std::vector<SequenceScore> score_sequences(Engine& engine, std::span<const Score
     engine.backend().device->copy_to_host(compute, tokens.greedy, greedy.data());
     compute.synchronize();
     for (size_t i = pack.begin, document = 0; i < pack.end; ++i, ++document) {
-      for (int64_t at = batch.cu_seqlens[document + 1] - sequences[i].scored; at < batch.cu_seqlens[document + 1]; ++at) {
+      for (int64_t at = batch.cu_seqlens[document + 1] - sequences[i].scored; at < batch.cu_seqlens[document + 1];
+           ++at) {
         scores[i].log_likelihood -= double(losses[static_cast<size_t>(at)]);
         scores[i].greedy = scores[i].greedy && greedy[static_cast<size_t>(at)] != 0;
       }

@@ -24,8 +24,8 @@ struct SequenceScore {
 // -sum log p of all.
 double nats_of(std::span<const SequenceScore> scores);
 
-// Scores each sequence. Collective: the ranks share the sequences, and each gets all results. Several sequences form one
-// batch, each its own document; none may have more than max_length() + 1 tokens. Logs a line of progress every 30
+// Scores each sequence. Collective: the ranks share the sequences, and each gets all results. Several sequences form
+// one batch, each its own document; none may have more than max_length() + 1 tokens. Logs a line of progress every 30
 // seconds. Calls `between` between micro-batches, on all ranks; it may throw.                           (sequences)
 std::vector<SequenceScore> score_sequences(Engine& engine, std::span<const ScoredSequence> sequences,
                                            const std::function<void()>& between);

@@ -69,7 +69,8 @@ EvalTask shards_task(const EvalOptions& options, const Tokenizer& tokenizer, int
     }
   }
   if (!options.by_position) scored.clear();
-  task.results = [manifest = data.dataset(0).manifest(), tokens, scored](std::span<const SequenceScore> scores) -> EvalFigures {
+  task.results = [manifest = data.dataset(0).manifest(), tokens,
+                  scored](std::span<const SequenceScore> scores) -> EvalFigures {
     const double loss = nats_of(scores) / double(tokens);
     std::vector<NamedValue> values = {{"loss", loss}, {"token_perplexity", std::exp(loss)}};
     if (const auto bits = manifest.bits_per_byte(loss)) values.push_back({"bits_per_byte", *bits});

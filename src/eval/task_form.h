@@ -61,11 +61,11 @@ struct TaskForm {
     v("description", description, "text before the examples and the question");
     v("context", context, "the question, for example \"Question: {question}\\nAnswer:\"; required");
     v("choices", choices, "the answers to choose from: texts, or one list, \"{choices.text}\"; none: one continuation");
-    v("continuation", continuation, "what is scored; default: a space and the choice");
+    v("continuation", continuation, "the scored text; default: a space and the choice");
     v("answer", answer, "which choice is right, by its label: \"{label}\"");
     v("labels", labels, "names of the choices: texts, or one list, \"{choices.label}\"; default: 0, 1, 2, ...");
-    v("cleaning", cleaning, "of questions and choices; wikihow: HellaSwag's, which removes [brackets]");
-    v("part", part, "of a task of several: questions and examples of one part go together, \"{subject}\"");
+    v("cleaning", cleaning, "changes questions and choices; wikihow: as HellaSwag, removes [brackets]");
+    v("part", part, "splits a task: questions and examples of one part go together, \"{subject}\"");
     v("groups", groups, "parts that have a result of their own, together");
     v("shots", shots, "how examples are chosen: the first, at random, or at random but not the question itself");
     v("shots_from", shots_from, "the split of the data set that examples usually come from, for messages");
@@ -76,7 +76,7 @@ struct TaskForm {
 // The row of a known task; not of custom.
 const TaskForm& form_of(EvalKind kind);
 
-// What is wrong with a user's form.
+// The problems of a user's form.
 std::vector<FieldError> problems_of(const TaskForm& form);
 
 }  // namespace tokamak

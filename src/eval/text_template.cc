@@ -41,8 +41,8 @@ constexpr PlainFilter kFilters[] = {
 
 template <class Filters>
 auto find_filter(const Filters& filters, std::string_view name) {
-  const auto found = std::find_if(std::begin(filters), std::end(filters),
-                                  [&](const auto& filter) { return filter.name == name; });
+  const auto found =
+      std::find_if(std::begin(filters), std::end(filters), [&](const auto& filter) { return filter.name == name; });
   return found == std::end(filters) ? nullptr : &*found;
 }
 

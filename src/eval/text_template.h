@@ -20,7 +20,7 @@ class TextTemplate {
   TextTemplate() = default;
   explicit TextTemplate(std::string_view text);  // without a problem
 
-  // What is wrong with a template: "has no filter 'upper'"; empty: nothing.
+  // The problem of a template, such as "has no filter 'upper'"; empty: none.
   static std::string problem_of(std::string_view text);
 
   // Error(kData) naming the record and its member if there is no such text.

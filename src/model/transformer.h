@@ -32,7 +32,7 @@ struct TransformerOptions {
   CudaGraphs graphs = CudaGraphs::kOff;  // needs device support and a single rank
 };
 
-// Of each token of a micro-batch; 0 without a target.
+// The scores of each token of a micro-batch; 0 without a target.
 struct TokenScores {
   Tensor loss;    // (N) f32: -log p(target)
   Tensor greedy;  // (N) f32: 1 where the target is the likeliest token (LinearCrossEntropy)

@@ -24,9 +24,9 @@ enum class EvalKind {
   kShards
 };
 inline const std::vector<std::string>& enum_names(EvalKind) {
-  static const std::vector<std::string> names = {
-      "hellaswag", "arc",        "mmlu",           "mmlu_ru", "piqa",   "winogrande", "boolq",
-      "openbookqa", "commonsense_qa", "lambada", "custom", "text",       "shards"};
+  static const std::vector<std::string> names = {"hellaswag",  "arc",   "mmlu",       "mmlu_ru",        "piqa",
+                                                 "winogrande", "boolq", "openbookqa", "commonsense_qa", "lambada",
+                                                 "custom",     "text",  "shards"};
   return names;
 }
 inline bool has_questions(EvalKind kind) { return kind != EvalKind::kText && kind != EvalKind::kShards; }
@@ -52,7 +52,7 @@ struct EvalOptions {
     v("name", name, "name in the results, for example arc_easy; default: the task's name");
     v("limit", limit, "only the first items, of MMLU's of each subject: quicker and less precise; 0: all");
     v("num_fewshot", num_fewshot, "solved examples before each question");
-    v("fewshot_path", fewshot_path, "where the examples are taken from: a file like path, of another split");
+    v("fewshot_path", fewshot_path, "the file that examples are taken from: like path, of another split");
     v("fewshot_seed", fewshot_seed, "seed of their choice; the default is the harness's");
     v("by_position", by_position,
       "shards: also the loss at positions 0 to 127, 128 to 255, 256 to 511, ... of documents, in twice the time: whether "

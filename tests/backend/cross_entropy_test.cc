@@ -291,11 +291,13 @@ TEST_CASE("linear_cross_entropy marks the targets that have the largest logit, o
   constexpr int64_t kVocab = 1200;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     Values weights(static_cast<size_t>(kVocab * 8), 0.0);
-    const auto logit = [&](int64_t id, int64_t column) -> double& { return weights[static_cast<size_t>(id * 8 + column)]; };
-    logit(700, 0) = 2;                     // one largest
-    logit(3, 1) = logit(1100, 1) = 1;      // two
+    const auto logit = [&](int64_t id, int64_t column) -> double& {
+      return weights[static_cast<size_t>(id * 8 + column)];
+    };
+    logit(700, 0) = 2;                                          // one largest
+    logit(3, 1) = logit(1100, 1) = 1;                           // two
     for (int64_t id = 0; id < kVocab; ++id) logit(id, 2) = -1;  // all equal
-    logit(kVocab - 1, 3) = 0.5;            // the last
+    logit(kVocab - 1, 3) = 0.5;                                 // the last
     Values rows(6 * 8, 0.0);
     const std::vector<double> columns = {0, 0, 1, 1, 2, 3};
     for (size_t n = 0; n < 6; ++n) rows[n * 8 + static_cast<size_t>(columns[n])] = 1;

@@ -115,9 +115,8 @@ Question question(size_t answer, const std::vector<std::string>& choices) {
 TEST_CASE("acc selects the most likely choice, acc_norm the most likely per character; ties select the first") {
   const Words words;
   EvalEncoder encoder(*words.tokenizer, {.context = 20});
-  const EvalTask task =
-      question_task({question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})},
-                    {.metrics = {TaskMetric::kAcc, TaskMetric::kAccNorm}}, encoder);
+  const EvalTask task = question_task({question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})},
+                                      {.metrics = {TaskMetric::kAcc, TaskMetric::kAccNorm}}, encoder);
   CHECK(task.items == 3);
   REQUIRE(task.sequences.size() == 6);
   CHECK(task.sequences[2].item == 1);
@@ -127,6 +126,14 @@ TEST_CASE("acc selects the most likely choice, acc_norm the most likely per char
   CHECK(value_of(results, "acc_norm") == Approx(2.0 / 3));
   // The sample 1, 0, 0 has the variance 1 / 3, so the error of its mean is sqrt(1 / 3) / sqrt(3).
   CHECK(value_of(results, "acc_stderr") == Approx(1.0 / 3));
+}
+
+TEST_CASE("acc_norm counts characters, not bytes") {
+  const Words words;
+  EvalEncoder encoder(*words.tokenizer, {.context = 20});
+  const EvalTask task =
+      question_task({question(1, {"\u044f\u044f", "abc"})}, {.metrics = {TaskMetric::kAccNorm}}, encoder);
+  CHECK(value_of(task.results(scores({-2, -2.9})).values, "acc_norm") == 1);
 }
 
 TEST_CASE("of one continuation, acc is whether every token is the likeliest, perplexity of the mean") {

@@ -146,7 +146,8 @@ std::vector<std::string> examples_of(const TaskForm& form, const std::string& li
 TEST_CASE("an example is a solved question; between two there is an empty line") {
   const TempDir dir;
   const std::string path = dir.path() + "/q";
-  std::ofstream(path) << R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 1})" << "\n"
+  std::ofstream(path) << R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 1})"
+                      << "\n"
                       << R"({"goal": "h", "sol1": "c", "sol2": "d", "label": 0})";
   const EvalOptions options{
       .task = EvalKind::kPiqa, .form = "", .path = path, .name = "", .num_fewshot = 1, .fewshot_path = path};
@@ -189,8 +190,9 @@ TEST_CASE("where a question may be its own example, one more is drawn, and the q
   // Three are drawn for two: 28, 7, 0.
   CHECK(examples_of(form, numbered({28}), numbered(forty), 2) == std::vector<std::string>{"q7 q0 "});
   CHECK(examples_of(form, numbered({1}), numbered(forty), 2) == std::vector<std::string>{"q28 q7 "});
-  // Of a pool with several copies, so many may be left out that others are drawn from the rest.
-  CHECK(examples_of(form, numbered({1}), numbered({1, 1, 1, 2, 3}), 2).at(0).find("q1") == std::string::npos);
+  // If a pool has several copies, so many may be left out that others are drawn from the rest.
+  const std::string others = examples_of(form, numbered({1}), numbered({1, 1, 1, 1, 1, 1, 1, 2, 3}), 2).at(0);
+  CHECK((others == "q2 q3 " || others == "q3 q2 "));
   CHECK_THROWS_AS(examples_of(form, numbered({1}), numbered({1, 1, 1, 2}), 2), Error);
 }
 
@@ -214,8 +216,8 @@ TEST_CASE("examples without a file, or of one with too few, are refused") {
 TEST_CASE("each part has its own examples and its own limit") {
   const TempDir dir;
   const auto record = [](const char* subject, int n) {
-    return str(R"({"question": "q)", n, R"(", "subject": ")", subject, R"(", "choices": ["w", "x", "y", "z"], "answer": 0})",
-               "\n");
+    return str(R"({"question": "q)", n, R"(", "subject": ")", subject,
+               R"(", "choices": ["w", "x", "y", "z"], "answer": 0})", "\n");
   };
   std::ofstream(dir.path() + "/test") << record("a", 1) << record("a", 2) << record("b", 3) << record("a", 4)
                                       << record("b", 5) << record("b", 6);
@@ -244,8 +246,9 @@ TEST_CASE("boolq, openbookqa, commonsense_qa, lambada and mmlu_ru are worded as 
                                                 R"("label": ["A", "B"]}, "answerKey": " B"})");
   CHECK(open.at(0).choices[0].context + open[0].choices[0].continuation == "The sun is");
   CHECK(open[0].answer == 1);
-  const auto common = read(EvalKind::kCommonsenseQa, R"({"question": " Why ", "choices": {"text": ["a", "b", "c", "d", )"
-                                                     R"("e"], "label": ["A", "B", "C", "D", "E"]}, "answerKey": "E"})");
+  const auto common =
+      read(EvalKind::kCommonsenseQa, R"({"question": " Why ", "choices": {"text": ["a", "b", "c", "d", )"
+                                     R"("e"], "label": ["A", "B", "C", "D", "E"]}, "answerKey": "E"})");
   CHECK(common.at(0).choices[4].context == "Question: Why\nA. a\nB. b\nC. c\nD. d\nE. e\nAnswer:");
   CHECK(common[0].choices[4].continuation == " E");
   CHECK(common[0].answer == 4);

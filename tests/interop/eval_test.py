@@ -287,6 +287,46 @@ def mmlu(place):
     print(f"  {len(records)} questions: acc {ours_all['mmlu']['acc']:.4f} +- {ours_all['mmlu']['acc_stderr']:.4f}")
 
 
+OWN_FORM = """# PIQA's and ARC's texts, in words of one's own
+context: "Question: {question}\\nAnswer:"
+choices: ["{choices.text}"]
+labels: ["{choices.label}"]
+answer: "{answerKey}"
+shots: random
+metrics: [acc, acc_norm]
+"""
+
+
+def own_form(place):
+    """a form of one's own with ARC's texts gives ARC's scores, also in training; its errors are named by line"""
+    checkpoints = train(place)
+    texts = Texts(place)
+    records = [texts.arc() for _ in range(40)]
+    write_records(file_of(place, "arc/easy"), records[:20])
+    write_records(file_of(place, "pool"), records[20:])
+    form = place.file("mine.yaml")
+    Path(form).write_text(OWN_FORM)
+    output, samples = place.file("results.json"), place.file("samples.jsonl")
+    tokamak("eval", "--checkpoint", checkpoints, "--task", f"arc/easy={file_of(place, 'arc/easy')}", "--task",
+            f"{form}={file_of(place, 'arc/easy')}", "--num-fewshot", "2", "--fewshot", f"mine={file_of(place, 'pool')}",
+            "--fewshot", f"arc/easy={file_of(place, 'pool')}", "--output", output, "--samples", samples)
+    results = json.loads(Path(output).read_text())["results"]
+    lines = [json.loads(line) for line in Path(samples).read_text().splitlines()]
+    arc, mine = ([{**line, "task": ""} for line in lines if line["task"] == task] for task in ("arc/easy", "mine"))
+    assert arc == mine and len(arc) == 20, (arc[0], mine[0])
+    assert {key: results["mine"][key] for key in ("acc", "acc_norm_stderr")} == {
+        key: results["arc/easy"][key] for key in ("acc", "acc_norm_stderr")}, results
+    place.train("own", 2, "training.max_steps=2", "data.sequence_length=64", "training.micro_batch_size=1",
+                "training.evals=[{task: custom, form: %s, name: mine, path: %s, num_fewshot: 1, fewshot_path: %s}]" % (
+                    form, file_of(place, "arc/easy"), file_of(place, "pool")))
+    assert 0 <= place.records("own", "evals/mine/acc")[2] <= 1
+    for line, expected in (('contexts: "x"', ":8: key 'contexts' (value 'x') is unknown"), ('part: "{a|upper}"', "has no filter 'upper'"),
+                           ("metrics: [acc, f1]", "metrics")):
+        Path(form).write_text(OWN_FORM.replace(line.split(":")[0] + ":", "#") + line + "\n")
+        done = call([TOKAMAK, "eval", "--checkpoint", checkpoints, "--task", f"{form}={file_of(place, 'arc/easy')}"])
+        assert done.returncode == 2 and "mine.yaml:" in done.stdout and expected in done.stdout, (expected, done.stdout)
+
+
 def ways(place):
     """the same metrics from a checkpoint and its export, on 1 and 3 ranks, and from small batches"""
     checkpoints = train(place)
@@ -348,7 +388,12 @@ def refused(place):
     assert done.returncode == 3 and done.stdout.count("error [") == 1, ("one rank tells of it", done)
     for arguments, code, expected in ((("--task", "quiz=x"), 2, "there is no kind 'quiz'"),
                                       (("--task", "piqa"), 2, "must be KIND=FILE"),
-                                      (("--task", "piqa=/nowhere"), 3, "/nowhere")):
+                                      (("--task", "piqa=/nowhere"), 3, "/nowhere"),
+                                      (("--task", "piqa=x", "--num-fewshot", "few"), 2, "must be a whole number"),
+                                      (("--task", "piqa=x", "--num-fewshot", "arc=1"), 2, "there is no --task 'arc'"),
+                                      (("--task", "text=x", "--fewshot", "text=y"), 2, "has no questions"),
+                                      (("--task", "piqa=x", "--num-fewshot", "1"), 2, "1 examples need a file"),
+                                      (("--task", "nowhere.yaml=x"), 2, "nowhere.yaml")):
         done = call([TOKAMAK, "eval", "--checkpoint", checkpoints, *arguments])
         assert done.returncode == code and expected in done.stdout, (expected, done)
     done = call(mpirun(2, "train", place.config("bad"), "training.evals=[{task: piqa, path: /nowhere}]"))
@@ -356,4 +401,4 @@ def refused(place):
 
 
 if __name__ == "__main__":
-    main([harness, few_shots, mmlu, ways, in_training, refused])
+    main([harness, few_shots, mmlu, own_form, ways, in_training, refused])
