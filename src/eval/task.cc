@@ -31,6 +31,7 @@ TaskForm load_form(const std::string& path) {
 
 EvalTask make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer, const EncodingOptions& encoding) {
   if (options.task == EvalKind::kShards) return shards_task(options, tokenizer, encoding.context);
+  if (options.task == EvalKind::kCore) return core_task(options, tokenizer, encoding.context);
   EvalEncoder encoder(tokenizer, encoding);
   if (options.task == EvalKind::kText) {
     EvalTask task = rolling_text_task(read_texts(options), encoder);

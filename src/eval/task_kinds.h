@@ -10,6 +10,11 @@ namespace tokamak {
 // acc_norm: by the log-likelihood over the choice's length in characters. perplexity: exp(-mean log-likelihood).
 EvalTask question_task(std::vector<Question> questions, const TaskForm& form, EvalEncoder& encoder);
 
+// CORE by the rules of nanochat, of the bundle at options.path. The figure core is the mean of the 22 tasks'
+// accuracies, each (acc - b) / (1 - b) for the accuracy b of a guess. If some are not there, it is missing_tasks
+// instead. The parts are the tasks. Error(kConfig) if the tokenizer has no BOS token.
+EvalTask core_task(const EvalOptions& options, const Tokenizer& tokenizer, int64_t context);
+
 // Perplexity of whole texts, by the harness's loglikelihood_rolling: each token is predicted once, from at most one
 // model context. Metrics: word_perplexity, byte_perplexity, bits_per_byte, token_perplexity.
 EvalTask rolling_text_task(std::span<const std::string> texts, EvalEncoder& encoder);

@@ -21,15 +21,16 @@ enum class EvalKind {
   kLambada,
   kCustom,
   kText,
-  kShards
+  kShards,
+  kCore
 };
 inline const std::vector<std::string>& enum_names(EvalKind) {
-  static const std::vector<std::string> names = {"hellaswag",  "arc",   "mmlu",       "mmlu_ru",        "piqa",
-                                                 "winogrande", "boolq", "openbookqa", "commonsense_qa", "lambada",
-                                                 "custom",     "text",  "shards"};
+  static const std::vector<std::string> names = {
+      "hellaswag",      "arc",     "mmlu",   "mmlu_ru", "piqa",   "winogrande", "boolq", "openbookqa",
+      "commonsense_qa", "lambada", "custom", "text",    "shards", "core"};
   return names;
 }
-inline bool has_questions(EvalKind kind) { return kind != EvalKind::kText && kind != EvalKind::kShards; }
+inline bool has_questions(EvalKind kind) { return kind <= EvalKind::kCustom; }
 
 struct EvalOptions {
   EvalKind task = EvalKind::kHellaSwag;
@@ -45,12 +46,13 @@ struct EvalOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("task", task,
-      "benchmark as in lm-evaluation-harness, from JSON lines; custom: of your own form; text: perplexity of texts "
-      "(.jsonl, .txt); shards: of a tokenized data set");
+      "benchmark, from JSON lines; custom: of your own form; text: perplexity (.jsonl, .txt); shards: of a tokenized data "
+      "set; core: CORE's directory");
     v("form", form, "custom: the YAML file that says how a record becomes a question");
     v("path", path, "the file, or the data set's directory; required");
     v("name", name, "name in the results, for example arc_easy; default: the task's name");
-    v("limit", limit, "only the first items, of MMLU's of each subject: quicker and less precise; 0: all");
+    v("limit", limit,
+      "only the first items, of each subject of MMLU and task of CORE: quicker and less precise; 0: all");
     v("num_fewshot", num_fewshot, "solved examples before each question");
     v("fewshot_path", fewshot_path, "the file that examples are taken from: like path, of another split");
     v("fewshot_seed", fewshot_seed, "seed of their choice; the default is the harness's");
