@@ -85,9 +85,9 @@ void check_evals(const TrainingOptions& training, FieldChecks& checks) {
     const EvalOptions& eval = training.evals[i];
     const std::string item = str("training.evals[", i, "]");
     checks.given(!eval.path.empty(), item + ".path", "the file of its questions or texts");
-    checks.require(eval.form.empty() != (eval.task == EvalKind::kCustom), item + ".form", eval.form,
-                   eval.form.empty() ? "must be given for the task custom" : "is for the task custom",
-                   eval.form.empty() ? "a YAML file: docs/evaluate.md" : "leave it out");
+    checks.given(eval.task != EvalKind::kCustom || !eval.form.empty(), item + ".form", "the YAML file of its form");
+    checks.require(eval.form.empty() || eval.task == EvalKind::kCustom, item + ".form", eval.form,
+                   "is for the task custom", "leave it out");
     checks.at_least(item + ".limit", eval.limit, 0);
     checks.at_least(item + ".num_fewshot", eval.num_fewshot, 0);
     checks.require(eval.num_fewshot <= 0 || has_questions(eval.task), item + ".num_fewshot", eval.num_fewshot,
