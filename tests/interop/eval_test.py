@@ -143,8 +143,7 @@ def ours(place, items, *arguments, ranks=1, tasks=(*TASKS, "text")):
     done = call(mpirun(ranks, "eval", *arguments, *tasks, "--limit", str(items), "--output", output,
                        "--samples", samples), timeout=300)
     assert done.returncode == 0, done.stdout
-    with open(output) as file:
-        results = json.load(file)["results"]
+    results = json.loads(Path(output).read_text())["results"]
     found = {}
     with open(samples) as lines:
         for line in lines:
@@ -225,10 +224,8 @@ def harness(place):
 
 def with_longer_context(model, context):
     """The same weights for longer prompts; RoPE needs no more."""
-    with open(model + "/config.json") as file:
-        config = json.load(file)
-    with open(model + "/config.json", "w") as file:
-        json.dump({**config, "max_position_embeddings": context}, file)
+    file = Path(model) / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "max_position_embeddings": context}))
     return model
 
 
@@ -287,8 +284,7 @@ def mmlu(place):
     print(f"  {len(records)} questions: acc {ours_all['mmlu']['acc']:.4f} +- {ours_all['mmlu']['acc_stderr']:.4f}")
 
 
-OWN_FORM = """# PIQA's and ARC's texts, in words of one's own
-context: "Question: {question}\\nAnswer:"
+OWN_FORM = """context: "Question: {question}\\nAnswer:"
 choices: ["{choices.text}"]
 labels: ["{choices.label}"]
 answer: "{answerKey}"
@@ -320,7 +316,7 @@ def own_form(place):
                 "training.evals=[{task: custom, form: %s, name: mine, path: %s, num_fewshot: 1, fewshot_path: %s}]" % (
                     form, file_of(place, "arc/easy"), file_of(place, "pool")))
     assert 0 <= place.records("own", "evals/mine/acc")[2] <= 1
-    for line, expected in (('contexts: "x"', ":8: key 'contexts' (value 'x') is unknown"), ('part: "{a|upper}"', "has no filter 'upper'"),
+    for line, expected in (('contexts: "x"', ":7: key 'contexts' (value 'x') is unknown"), ('part: "{a|upper}"', "has no filter 'upper'"),
                            ("metrics: [acc, f1]", "metrics")):
         Path(form).write_text(OWN_FORM.replace(line.split(":")[0] + ":", "#") + line + "\n")
         done = call([TOKAMAK, "eval", "--checkpoint", checkpoints, "--task", f"{form}={file_of(place, 'arc/easy')}"])
@@ -360,8 +356,7 @@ def in_training(place):
         tokamak("eval", "--checkpoint", place.checkpoint("with", step), "--context", "64", "--limit", "40", "--output",
                 output,
                 "--task", "hellaswag=" + file_of(place, "hellaswag"), "--task", "shards=" + held_out)
-        with open(output) as file:
-            results = json.load(file)["results"]
+        results = json.loads(Path(output).read_text())["results"]
         for figure in ("acc", "acc_norm"):
             assert place.records("with", f"evals/hellaswag/{figure}")[step] == results["hellaswag"][figure], (step, figure)
         validation = place.records("with", "validation/loss")[step]
