@@ -72,6 +72,7 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
                    KvCacheOptions{.slots = slots,
                                   .capacity = capacity,
                                   .max_tokens = std::min(options.sizes.max_tokens, slots * capacity),
+                                  .ends = options.sizes.cache_ends,
                                   .compute = compute_dtype(options.precision)},
                    plan_);
   }

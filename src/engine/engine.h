@@ -22,11 +22,12 @@
 namespace tokamak {
 
 struct EngineSizes {
-  int64_t max_tokens = 0;                     // of a micro-batch
-  int64_t max_length = 0;                     // of a sequence
-  bool training = true;                       // false: weights and forward only
-  int64_t cached_sequences = 0;               // sequences in the cache of keys and values; 0: no cache
-  int64_t cached_length = 0;                  // length of each, at most max_length; 0: max_length
+  int64_t max_tokens = 0;        // of a micro-batch
+  int64_t max_length = 0;        // of a sequence
+  bool training = true;          // false: weights and forward only
+  int64_t cached_sequences = 0;  // sequences in the cache of keys and values; 0: no cache
+  int64_t cached_length = 0;     // length of each, at most max_length; 0: max_length
+  CacheEnds cache_ends = CacheEnds::kAppended;
   bool snapshot = false;                      // plan host memory for a copy of the state (train/state_slices.h)
   bool statistics = false;                    // plan memory for tensor statistics
   std::vector<std::string> activations = {};  // patterns of activation_names() to plan statistics of

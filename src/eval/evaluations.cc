@@ -1,5 +1,7 @@
 #include "eval/evaluations.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace tokamak {
@@ -9,6 +11,15 @@ Evaluations::Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer&
   for (const EvalOptions& options : tasks) {
     tasks_.emplace_back(options, make_eval_task(options, tokenizer, encoding));
   }
+}
+
+int64_t Evaluations::longest_shared() const {
+  int64_t longest = 0;
+  for (const auto& [options, task] : tasks_) {
+    if (options.task == EvalKind::kText || options.task == EvalKind::kShards) continue;
+    for (const ScoredSequence& sequence : task.sequences) longest = std::max(longest, std::ssize(sequence.tokens) - 1);
+  }
+  return longest;
 }
 
 std::vector<EvalResult> Evaluations::run(Engine& engine, const std::function<void()>& between) const {

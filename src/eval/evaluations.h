@@ -22,6 +22,9 @@ class Evaluations {
   // Loads and encodes all tasks. Throws Error(kData) where make_eval_task does.
   Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer& tokenizer, const EncodingOptions& encoding);
 
+  // Inputs of the longest sequence of those tasks whose sequences may have common beginnings; 0: there is none.
+  int64_t longest_shared() const;
+
   // Results in task order. Collective; every rank gets the same results. The engine must support sequences of the
   // encoding's context. Calls `between` between micro-batches, on all ranks; it may throw to end the evaluation.
   std::vector<EvalResult> run(Engine& engine, const std::function<void()>& between) const;

@@ -7,14 +7,9 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "eval/score_plan.h"
 
 namespace tokamak {
-
-struct ScoredSequence {
-  std::vector<int32_t> tokens;  // a context of at least one token, and its continuation
-  int64_t scored = 0;           // tokens of the continuation
-  int64_t item = 0;             // index of its question or text
-};
 
 struct SequenceScore {
   double log_likelihood = 0;  // log p(continuation | context), in nats: the sum over the continuation's tokens
@@ -24,9 +19,10 @@ struct SequenceScore {
 // -sum log p of all.
 double nats_of(std::span<const SequenceScore> scores);
 
-// Scores each sequence. Collective: the ranks share the sequences, and each gets all results. Several sequences form
-// one batch, each its own document; none may have more than max_length() + 1 tokens. Logs a line of progress every 30
-// seconds. Calls `between` between micro-batches, on all ranks; it may throw.                           (sequences)
+// Scores each sequence. Collective: the ranks share the sequences, and each gets all results; none may have more than
+// max_length() + 1 tokens. Common beginnings are computed once if the engine has a cache for that: CacheEnds::kCutOff,
+// and longer than each sequence. Logs a line of progress every 30 seconds. Calls `between` between micro-batches, on
+// all ranks; it may throw.                                                                               (sequences)
 std::vector<SequenceScore> score_sequences(Engine& engine, std::span<const ScoredSequence> sequences,
                                            const std::function<void()>& between);
 

@@ -12,7 +12,7 @@ namespace {
 
 // The oldest key that a call needs is window - 1 positions before its first new token.
 int64_t rows_of(const ModelConfig& config, int64_t l, const KvCacheOptions& options) {
-  if (!config.slides(l)) return options.capacity;
+  if (!config.slides(l) || options.ends == CacheEnds::kCutOff) return options.capacity;
   const int64_t needed = config.sliding_window - 1 + options.max_tokens;
   return std::min(options.capacity, (needed + kCacheTile - 1) / kCacheTile * kCacheTile);
 }
@@ -62,6 +62,7 @@ CachedInputs KvCache::upload(Stream& compute, const CachedBatch& batch) {
     last_rows.push_back(batch.cu_seqlens[s + 1] - 1);
     out.max_new = std::max(out.max_new, fresh);
     out.max_cached = std::max(out.max_cached, length(slot));
+    out.max_length = std::max(out.max_length, length(slot) + fresh);
   }
   const auto send = [&](const int32_t* values, Tensor whole) {
     const Tensor tensor = whole.rows(0, static_cast<int64_t>(count));
@@ -101,6 +102,13 @@ Tensor KvCache::last_tokens(Stream& compute, const CachedBatch& batch, Tensor hi
   return last;
 }
 
+void KvCache::cut(int64_t slot, int64_t length) {
+  TOKAMAK_CHECK(0 <= length && length <= lengths_[slot], "slot ", slot, " has ", lengths_[slot], " tokens, not ",
+                length);
+  TOKAMAK_CHECK(length == 0 || length == lengths_[slot] || options_.ends == CacheEnds::kCutOff);
+  lengths_[slot] = length;
+}
+
 void KvCache::grow(const CachedBatch& batch) {
   for (size_t s = 0; s < batch.slots.size(); ++s) {
     lengths_[batch.slots[s]] += batch.cu_seqlens[s + 1] - batch.cu_seqlens[s];
@@ -118,18 +126,40 @@ std::vector<int32_t> KvCache::positions(const CachedBatch& batch) const {
   return positions;
 }
 
-Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache) {
+namespace {
+
+// Uploads a batch, and shows it to `run` as the model's.
+template <class Run>
+auto with_cache(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache, const Run& run) {
   TOKAMAK_CHECK(model.cached_sequences() >= cache.slots() && cache.capacity() <= model.max_length(), "a cache of ",
                 cache.slots(), " x ", cache.capacity(), ", planned for ", model.cached_sequences(), " x ",
                 model.max_length());
   const CachedInputs cached = cache.upload(compute, batch);
   std::vector<int32_t> positions = cache.positions(batch);
   if (cached.rope) std::iota(positions.begin(), positions.end(), 0);  // one row per token
-  const Tensor hidden = model.forward_cached(compute, {batch.tokens, {}, positions, batch.cu_seqlens}, cached);
-  const Tensor logits = cache.logits(std::ssize(batch.slots));
-  model.head(compute, cache.last_tokens(compute, batch, hidden), logits);
+  const auto result = run(TokenBatch{batch.tokens, {}, positions, batch.cu_seqlens}, cached);
   cache.grow(batch);
-  return logits;
+  return result;
+}
+
+}  // namespace
+
+Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache) {
+  return with_cache(model, compute, batch, cache, [&](const TokenBatch& tokens, const CachedInputs& cached) {
+    const Tensor hidden = model.forward_cached(compute, tokens, cached);
+    const Tensor logits = cache.logits(std::ssize(batch.slots));
+    model.head(compute, cache.last_tokens(compute, batch, hidden), logits);
+    return logits;
+  });
+}
+
+TokenScores evaluate_cached(Transformer& model, Stream& compute, const CachedBatch& batch, const CachedTargets& targets,
+                            Tensor sums, KvCache& cache) {
+  return with_cache(model, compute, batch, cache, [&](TokenBatch tokens, const CachedInputs& cached) {
+    tokens.targets = targets.targets;
+    tokens.rows = targets.rows;
+    return model.evaluate(compute, tokens, sums, &cached);
+  });
 }
 
 }  // namespace tokamak

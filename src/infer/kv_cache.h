@@ -15,10 +15,15 @@
 
 namespace tokamak {
 
+// Whether a sequence may lose tokens at its end. Then no layer holds a ring: keys that come back into the window would
+// have been overwritten.
+enum class CacheEnds { kAppended, kCutOff };
+
 struct KvCacheOptions {
   int64_t slots = 1;       // sequences at once
   int64_t capacity = 0;    // positions per slot, P
   int64_t max_tokens = 0;  // per call
+  CacheEnds ends = CacheEnds::kAppended;
   DType compute = DType::kBF16;
 };
 
@@ -38,9 +43,11 @@ class KvCache {
 
   int64_t slots() const { return options_.slots; }
   int64_t capacity() const { return options_.capacity; }
-  // R is P, or with a window what the window and the new tokens of a call need.
+  // R is P, or with a window what the window and the new tokens of a call need (CacheEnds).
   Tensor layer(int64_t l) const { return layers_[l]; }  // (slots, 2 Hkv, R, D) act
+  CacheEnds ends() const { return options_.ends; }
   int64_t length(int64_t slot) const { return lengths_[slot]; }
+  void cut(int64_t slot, int64_t length);  // to its first `length` tokens
   void clear(int64_t slot) { lengths_[slot] = 0; }
 
   // Checks that the batch fits and enqueues its upload. grow() then adds its tokens to the slots' lengths.
@@ -75,5 +82,12 @@ class KvCache {
 // prompt's). Cached keys keep their rotation, as in transformers. Returns the logits of each sequence's last token, in
 // the cache's own buffer, valid until its next use.                                (S, V) f32
 Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache);
+
+// The same, and the scores of targets that rows of the batch predict (TokenBatch).            M targets: (M), (M) f32
+struct CachedTargets {
+  std::span<const int32_t> rows, targets;  // (M)
+};
+TokenScores evaluate_cached(Transformer& model, Stream& compute, const CachedBatch& batch, const CachedTargets& targets,
+                            Tensor sums, KvCache& cache);
 
 }  // namespace tokamak

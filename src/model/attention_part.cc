@@ -146,7 +146,7 @@ void AttentionPart::attend(const PartPass& pass) const {
                                            .heads = heads_,
                                            .scale = scale_,
                                            .max_new = cached->max_new,
-                                           .max_length = std::min(cached->max_cached + cached->max_new, in.max_length),
+                                           .max_length = cached->max_length,
                                            .window = window_,
                                            .cap = cap_});
       return;

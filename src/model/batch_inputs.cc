@@ -11,6 +11,7 @@ BatchInputs::BatchInputs(int64_t max_tokens, MemoryPlan& plan) {
     slots.targets = plan.add("batch/targets", DType::kI32, tokens);
     slots.positions = plan.add("batch/positions", DType::kI32, tokens);
     slots.cu_seqlens = plan.add("batch/cu_seqlens", DType::kI32, Shape{max_tokens + 1});
+    slots.rows = plan.add("batch/rows", DType::kI32, tokens);
   }
 }
 
@@ -22,7 +23,8 @@ void BatchInputs::commit(const Arena& arena, Device& device) {
     buffers_[i] = {{.tokens = arena[slots.tokens],
                     .targets = arena[slots.targets],
                     .positions = arena[slots.positions],
-                    .cu_seqlens = arena[slots.cu_seqlens]},
+                    .cu_seqlens = arena[slots.cu_seqlens],
+                    .rows = arena[slots.rows]},
                    device.make_event(),
                    device.make_event()};
   }
@@ -42,7 +44,8 @@ DeviceBatch BatchInputs::upload(Stream& compute, const TokenBatch& batch) {
   const DeviceBatch sent = {.tokens = send(batch.tokens, buffer.whole.tokens),
                             .targets = send(batch.targets, buffer.whole.targets),
                             .positions = send(batch.positions, buffer.whole.positions),
-                            .cu_seqlens = send(batch.cu_seqlens, buffer.whole.cu_seqlens)};
+                            .cu_seqlens = send(batch.cu_seqlens, buffer.whole.cu_seqlens),
+                            .rows = send(batch.rows, buffer.whole.rows)};
   copies_->record(*buffer.arrived);
   compute.wait(*buffer.arrived);
   return sent;

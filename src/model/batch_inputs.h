@@ -17,6 +17,9 @@ struct TokenBatch {
   std::span<const int32_t> targets;     // (N) ids, -1: ignored in the loss; empty if only logits are wanted
   std::span<const int32_t> positions;   // (N) position of each token for the rotary embedding
   std::span<const int32_t> cu_seqlens;  // (S + 1) document boundaries, which attention does not cross
+  // (M), M <= the largest N: target i is predicted by row rows[i], and a row may have several. Empty: row i predicts
+  // target i. Only for Transformer::evaluate().
+  std::span<const int32_t> rows = {};
 };
 
 // The KV cache (infer/kv_cache.h) on the device, as attention needs it.
@@ -25,13 +28,14 @@ struct CachedInputs {
   Tensor slots, cached;        // (S) i32, as in CachedSequences (ops.h)
   int64_t max_new = 0;
   int64_t max_cached = 0;  // 0: nothing is cached for any sequence
+  int64_t max_length = 0;  // of cached and new tokens of a sequence
   Tensor rope;             // (N, D) f32: angles per token; empty: the model's table, by position
 };
 
 // A micro-batch on the device.
 struct DeviceBatch {
-  Tensor tokens, targets, positions, cu_seqlens;  // i32
-  const CachedInputs* cached = nullptr;           // null in training
+  Tensor tokens, targets, positions, cu_seqlens, rows;  // i32
+  const CachedInputs* cached = nullptr;                 // null in training
   int64_t count() const { return tokens.count(); }
 };
 
@@ -47,7 +51,7 @@ class BatchInputs {
  private:
   static constexpr int kBuffers = 2;
   struct Slots {
-    MemoryPlan::Slot tokens, targets, positions, cu_seqlens;
+    MemoryPlan::Slot tokens, targets, positions, cu_seqlens, rows;
   };
   struct Buffer {
     DeviceBatch whole;  // sized for the largest batch

@@ -210,11 +210,20 @@ Tensor Transformer::tables_of(const DeviceBatch& in) const {
   return !tables_ || from_cache || equal || documents >= tables_.dim(1) ? Tensor() : tables_;
 }
 
-TokenScores Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
-  const DeviceBatch in = inputs_.upload(compute, batch);
-  const Activations& a = forward(compute, in);
+TokenScores Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums, const CachedInputs* cached) {
+  TOKAMAK_CHECK(batch.rows.empty() || batch.rows.size() == batch.targets.size(), batch.rows.size(), " rows for ",
+                batch.targets.size(), " targets");
+  DeviceBatch in = inputs_.upload(compute, batch);
+  in.cached = cached;
+  const Tensor hidden = forward(compute, in).norm;
+  const Activations& a = activations_.first(in.targets.count());  // of the targets from here on
   const Tensor weight = parameters_.acquire(index_.head(), compute)[0];
   LinearCrossEntropy head = head_arguments(in, a, weight, sums);
+  head.hidden = hidden;
+  if (!batch.rows.empty()) {
+    head.hidden = a.layers[0].x;  // free: the pass is over
+    ops_.embedding(compute, {.ids = in.rows, .table = hidden, .out = head.hidden});
+  }
   head.greedy = a.rstd_final;  // its memory: no backward pass follows, which would need the norm's factors
   ops_.linear_cross_entropy(compute, head);
   parameters_.release(index_.head());

@@ -32,10 +32,10 @@ struct TransformerOptions {
   CudaGraphs graphs = CudaGraphs::kOff;  // needs device support and a single rank
 };
 
-// The scores of each token of a micro-batch; 0 without a target.
+// The scores of each target of a micro-batch; 0 where there is none.
 struct TokenScores {
-  Tensor loss;    // (N) f32: -log p(target)
-  Tensor greedy;  // (N) f32: 1 where the target is the likeliest token (LinearCrossEntropy)
+  Tensor loss;    // (M) f32: -log p(target)
+  Tensor greedy;  // (M) f32: 1 where the target is the likeliest token (LinearCrossEntropy)
 };
 
 class Transformer {
@@ -56,8 +56,9 @@ class Transformer {
   bool settled() const { return !graphs_ || graphs_->settled(); }
   bool replays() const { return graphs_ && graphs_->replays(); }
 
-  // Adds the losses and counts to `sums`; no gradients. The scores are valid until the next call.
-  TokenScores evaluate(Stream& compute, const TokenBatch& batch, Tensor sums);
+  // Adds the losses and counts to `sums`; no gradients. With `cached`, like forward_cached(). The scores are valid
+  // until the next call.
+  TokenScores evaluate(Stream& compute, const TokenBatch& batch, Tensor sums, const CachedInputs* cached = nullptr);
 
   // Logits of the given rows of the batch.                                     (rows, V) f32
   void logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits);
