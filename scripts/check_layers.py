@@ -20,6 +20,7 @@ import check_sentences  # noqa: E402
 BELOW = {
     "base": [],
     "tensor": ["base"],
+    "sandbox": ["base"],
     "backend": ["tensor"],
     "comm": ["backend"],
     "zero": ["comm"],
