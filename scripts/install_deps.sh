@@ -46,6 +46,7 @@ packages() {
     test)
       echo catch2 python3 sentencepiece
       echo libboost-context-dev # tests/cuda/emulator
+      echo bubblewrap # src/sandbox executes programs that a model wrote, tests/sandbox attacks
       echo python3-venv python3-pip # check_cuda_code.py --install, install_cudnn_frontend.sh, install_python.sh
       echo installation-guide-amd64 # tests/system/prepare_test.py, docs/data.md: pages in 20 languages
       echo chromium # tests/system/report_page_test.py
