@@ -47,7 +47,7 @@ BELOW = {
     "plan": ["train"],
     "bench": ["plan"],
     "config": ["train"],
-    "eval": ["config"],
+    "eval": ["config", "sandbox"],
     "interop": ["config", "tokenizer"],
     "sweep": ["config", "report"],
     "cli": ["interop", "eval", "data/pipeline", "bench", "doctor", "watch", "sweep"],

@@ -48,6 +48,11 @@ std::string samples_of(const std::vector<EvalResult>& results) {
   for (const EvalResult& result : results) {
     for (size_t item = 0; item < result.samples.size(); ++item) {
       Json sample = {{"task", result.options.display_name()}, {"item", item}};
+      const size_t texts = result.texts.size() / result.samples.size();
+      for (size_t i = item * texts; i < (item + 1) * texts; ++i) {
+        sample["texts"].push_back(result.texts[i]);
+        for (const auto& [metric, right] : result.right) sample[metric].push_back(right[i]);
+      }
       for (const SequenceScore& score : result.samples[item]) {
         sample["log_likelihoods"].push_back(score.log_likelihood);
         sample["greedy"].push_back(score.greedy);
@@ -96,6 +101,12 @@ class EvalCommand : public Command {
         ->capture_default_str();
     parser->add_flag("--by-position", by_position_,
                      "shards: also the loss at positions 0 to 127, 128 to 255, 256 to 511, ... of documents");
+    parser
+        ->add_option("--num-samples", num_samples_,
+                     "humaneval, mbpp: texts for each problem; 1: the likeliest, more: sampled, for pass@k")
+        ->capture_default_str();
+    parser->add_flag("--allow-code-execution", allow_code_execution_,
+                     "humaneval, mbpp: run the programs that the model writes, in bubblewrap");
     parser->add_flag("--no-prefix-reuse", no_prefix_reuse_,
                      "compute each sequence from its first token: less memory, more time, for comparison");
     parser->add_option("--output", output_, "write one JSON object with all results to this file");
@@ -169,26 +180,28 @@ class EvalCommand : public Command {
     EngineSizes sizes{.max_tokens = std::max<int64_t>(batch_tokens_ > 0 ? batch_tokens_ : 4096, encoding_.context),
                       .max_length = encoding_.context,
                       .training = false};
-    const int64_t longest = evaluations_->longest_shared();
-    if (longest == 0 || no_prefix_reuse_) return sizes;
-    sizes.cached_sequences = std::clamp<int64_t>(kCachedBatches * sizes.max_tokens / longest, 1, kMostSlots);
-    sizes.cached_length = longest;
-    sizes.cache_ends = CacheEnds::kCutOff;
+    const int64_t shared = no_prefix_reuse_ ? 0 : evaluations_->longest_shared();
+    sizes.cached_length = std::max(shared, evaluations_->longest_generated());
+    if (sizes.cached_length == 0) return sizes;
+    const int64_t slots = kCachedBatches * sizes.max_tokens / sizes.cached_length;
+    sizes.cached_sequences = std::clamp<int64_t>(slots, 1, kMostSlots);
+    if (shared > 0) sizes.cache_ends = CacheEnds::kCutOff;
     return sizes;
   }
 
   Evaluations read_tasks(const ModelSource& source) {
-    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_for(source, model_);
-    model_.tokenizer = tokenizer->path();
+    tokenizer_ = load_tokenizer_for(source, model_);
+    model_.tokenizer = tokenizer_->path();
     encoding_.add_bos = model_.adds_bos(source);
     if (encoding_.context < 0 || limit_ < 0 || batch_tokens_ < 0) {
       fail(Kind::kConfig, "--context, --limit and --batch-tokens must not be negative");
     }
+    if (num_samples_ < 1) fail(Kind::kConfig, str("--num-samples ", num_samples_, ": must be at least 1"));
     if (encoding_.context == 0) encoding_.context = source.config().model.max_position_embeddings;
     std::vector<EvalOptions> tasks;
     for (const std::string& task : tasks_) tasks.push_back(parse_task(task));
     add_examples(tasks);
-    return Evaluations(tasks, *tokenizer, encoding_);
+    return Evaluations(tasks, *tokenizer_, encoding_);
   }
 
   // The kinds that --task names; a form's file stands for custom.
@@ -217,7 +230,9 @@ class EvalCommand : public Command {
                         .limit = limit_,
                         .fewshot_path = "",
                         .fewshot_seed = fewshot_seed_,
-                        .by_position = by_position_};
+                        .by_position = by_position_,
+                        .num_samples = num_samples_,
+                        .allow_code_execution = allow_code_execution_};
     if (name.ends_with(".yaml")) {
       options.task = EvalKind::kCustom;
       options.form = name;
@@ -265,13 +280,14 @@ class EvalCommand : public Command {
   }
 
   ModelOptions model_;
+  std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<Evaluations> evaluations_;
   std::string output_, samples_;
   std::vector<std::string> tasks_, num_fewshot_, fewshot_;
   int64_t fewshot_seed_ = 1234;
   EncodingOptions encoding_;
-  int64_t limit_ = 0;
-  bool by_position_ = false, no_prefix_reuse_ = false;
+  int64_t limit_ = 0, num_samples_ = 1;
+  bool by_position_ = false, no_prefix_reuse_ = false, allow_code_execution_ = false;
   int64_t batch_tokens_ = 0;
 };
 

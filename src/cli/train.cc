@@ -238,8 +238,13 @@ class TrainCommand : public Command {
     if (!tokenizer) {
       fail(Kind::kConfig, str("training.evals: the data set ", directory, " has no tokenizer to read them with"));
     }
-    return Evaluations(config.training.evals, *tokenizer,
-                       {.context = config.data.sequence_length, .add_bos = data.bos_id >= 0});
+    Evaluations evaluations(config.training.evals, *tokenizer,
+                            {.context = config.data.sequence_length, .add_bos = data.bos_id >= 0});
+    if (evaluations.longest_generated() > 0) {
+      fail(Kind::kConfig, "training.evals: a form generates texts, which a run has no memory for",
+           "use tokamak eval, on a checkpoint");
+    }
+    return evaluations;
   }
 
   std::string path_;

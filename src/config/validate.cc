@@ -85,6 +85,8 @@ void check_evals(const TrainingOptions& training, FieldChecks& checks) {
     const EvalOptions& eval = training.evals[i];
     const std::string item = str("training.evals[", i, "]");
     checks.given(!eval.path.empty(), item + ".path", "the file of its questions or texts");
+    checks.require(!generates_texts(eval.task), item + ".task", enum_name(eval.task),
+                   "generates texts, which a run has no memory for", "use tokamak eval, on a checkpoint");
     checks.given(eval.task != EvalKind::kCustom || !eval.form.empty(), item + ".form", "the YAML file of its form");
     checks.require(eval.form.empty() || eval.task == EvalKind::kCustom, item + ".form", eval.form,
                    "is for the task custom", "leave it out");

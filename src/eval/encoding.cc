@@ -42,6 +42,18 @@ ScoredSequence EvalEncoder::pair(std::string_view context, std::string_view cont
   return {std::move(tokens), scored};
 }
 
+std::vector<int32_t> EvalEncoder::prompt(std::string_view text, int64_t new_tokens, std::string_view where) {
+  const int64_t room = options_.context - new_tokens;
+  if (room < 1) {
+    fail(Kind::kConfig, str(where, ": ", new_tokens, " new tokens leave no room for a prompt: the model sees ",
+                            options_.context, " tokens at most"));
+  }
+  std::vector<int32_t> tokens = encode(text);
+  if (tokens.empty()) fail(Kind::kData, str(where, ": no tokens in \"", printable(text), "\""));
+  if (std::ssize(tokens) > room) tokens.erase(tokens.begin(), tokens.end() - room);
+  return tokens;
+}
+
 std::vector<ScoredSequence> EvalEncoder::windows(std::string_view text) {
   const std::vector<int32_t> ids = encode(text);
   const auto count = std::ssize(ids);

@@ -22,18 +22,30 @@ int64_t Evaluations::longest_shared() const {
   return longest;
 }
 
+int64_t Evaluations::longest_generated() const {
+  int64_t longest = 0;
+  for (const auto& [options, task] : tasks_) longest = std::max(longest, task.texts ? task.texts->longest() : 0);
+  return longest;
+}
+
 std::vector<EvalResult> Evaluations::run(Engine& engine, const std::function<void()>& between) const {
   std::vector<EvalResult> results;
   for (const auto& [options, task] : tasks_) {
     const Stopwatch watch;
-    const std::vector<SequenceScore> scores = score_sequences(engine, task.sequences, between);
-    EvalResult result{.options = options,
-                      .seconds = watch.seconds(),
-                      .samples = {},
-                      .questions = task.questions,
-                      .figures = task.results(scores)};
-    result.samples.resize(task.items);
-    for (size_t i = 0; i < scores.size(); ++i) result.samples[task.sequences[i].item].push_back(scores[i]);
+    EvalResult result{
+        .options = options, .samples = {}, .texts = {}, .right = {}, .questions = task.questions, .figures = {}};
+    result.samples.resize(static_cast<size_t>(task.items));
+    if (task.texts) {
+      result.texts = generate_texts(engine, *task.texts, between);
+      const TextVerdicts verdicts = task.judge(result.texts, engine.comm());
+      result.figures = verdicts.figures;
+      result.right = verdicts.right;
+    } else {
+      const std::vector<SequenceScore> scores = score_sequences(engine, task.sequences, between);
+      result.figures = task.results(scores);
+      for (size_t i = 0; i < scores.size(); ++i) result.samples[task.sequences[i].item].push_back(scores[i]);
+    }
+    result.seconds = watch.seconds();
     results.push_back(std::move(result));
   }
   return results;

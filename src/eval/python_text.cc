@@ -81,11 +81,20 @@ int64_t python_count_words(std::string_view text) {
 }
 
 std::string python_capitalize(std::string_view text) {
+  if (text.empty()) return "";
+  const Letters letters;
+  const Utf8Char first = decode_utf8(text);
+  std::string out;
+  append_utf8(letters.upper(first.code), out);
+  return out + python_lower(text.substr(first.length));
+}
+
+std::string python_lower(std::string_view text) {
   const Letters letters;
   std::string out;
-  for (bool first = true; !text.empty(); first = false) {
+  while (!text.empty()) {
     const Utf8Char c = decode_utf8(text);
-    append_utf8(first ? letters.upper(c.code) : letters.lower(c.code), out);
+    append_utf8(letters.lower(c.code), out);
     text.remove_prefix(c.length);
   }
   return out;

@@ -16,6 +16,7 @@ int64_t python_len(std::string_view text);              // code points
 int64_t python_count_words(std::string_view text);
 // The first letter in upper case, all others in lower case; maps one letter to one letter (no "SS" for sharp s).
 std::string python_capitalize(std::string_view text);
+std::string python_lower(std::string_view text);  // maps one letter to one letter
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
 }  // namespace tokamak

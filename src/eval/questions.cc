@@ -58,6 +58,8 @@ class Wording {
         continuation_(form.continuation.empty() ? " {choice}" : form.continuation),
         answer_(form.answer),
         part_(form.part),
+        program_before_(form.program_before),
+        program_after_(form.program_after),
         choices_(templates_of(form.choices)),
         labels_(templates_of(form.labels)) {}
 
@@ -66,7 +68,12 @@ class Wording {
 
   // Without examples.
   Question question(const JsonValue& record) const {
-    Question question{.before = {}, .choices = {}, .part = part(record), .where = record.source().where};
+    Question question{.before = {},
+                      .choices = {},
+                      .program_before = program_before_.text(record),
+                      .program_after = program_after_.text(record),
+                      .part = part(record),
+                      .where = record.source().where};
     if (choices_.empty()) {
       const std::string text = continuation_.text(record);
       question.choices.push_back({cleaned(cleaning_, context_.text(record)), text, text});
@@ -107,7 +114,7 @@ class Wording {
   }
 
   TextCleaning cleaning_;
-  TextTemplate description_, context_, continuation_, answer_, part_;
+  TextTemplate description_, context_, continuation_, answer_, part_, program_before_, program_after_;
   std::vector<TextTemplate> choices_, labels_;
 };
 
@@ -128,18 +135,30 @@ Records read_records(const std::string& path, int64_t most, const Keep& keep) {
   return records;
 }
 
+Records read_examples(const EvalOptions& options, const TaskForm& form) {
+  if (!options.fewshot_path.empty()) {
+    return read_records(options.fewshot_path, 0, [](const JsonValue&) { return true; });
+  }
+  Records samples;
+  for (size_t i = 0; i < form.samples.size(); ++i) {
+    samples.emplace_back(form.samples[i], JsonSource{str(options.display_name(), ": samples[", i, "]")},
+                         JsonRules::kLenient);
+  }
+  return samples;
+}
+
 }  // namespace
 
 std::vector<Question> read_questions(const EvalOptions& options, const TaskForm& form) {
   const Wording wording(form);
-  if (options.num_fewshot > 0 && options.fewshot_path.empty()) {
+  if (options.num_fewshot > 0 && options.fewshot_path.empty() && form.samples.empty()) {
     fail(Kind::kConfig, str(options.display_name(), ": ", options.num_fewshot, " examples need a file of examples"),
          form.shots_from.empty() ? "" : str("lm-evaluation-harness takes them from the split ", form.shots_from));
   }
   std::map<std::string, std::vector<JsonValue>> pools;  // by part
   Records examples;
   if (options.num_fewshot > 0) {
-    examples = read_records(options.fewshot_path, 0, [](const JsonValue&) { return true; });
+    examples = read_examples(options, form);
     for (const JsonDocument& record : examples) pools[wording.part(record.root())].push_back(record.root());
   }
   std::map<std::string, int64_t> asked;  // by part

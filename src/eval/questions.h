@@ -20,8 +20,9 @@ struct Question {
   std::string before;  // the description and the examples
   std::vector<Choice> choices;
   size_t answer = 0;
-  std::string part;   // of a task of several, else empty
-  std::string where;  // file:line
+  std::string program_before, program_after;  // of a generated program, else empty
+  std::string part;                           // of a task of several, else empty
+  std::string where;                          // file:line
 };
 
 // Examples and their order are those of the harness for the same file and seed. Error(kData) naming file, line and

@@ -1,10 +1,12 @@
 #include "eval/task.h"
 
 #include "base/error.h"
+#include "base/parallel_for.h"
 #include "base/strings.h"
 #include "config/options_file.h"
 #include "data/text/text_reader.h"
 #include "eval/task_kinds.h"
+#include "sandbox/sandbox.h"
 
 namespace tokamak {
 
@@ -27,6 +29,22 @@ TaskForm load_form(const std::string& path) {
   return load_options<TaskForm>(path, {}, [](const TaskForm& form) { return problems_of(form); });
 }
 
+// Runs programs that a model has written, if this is allowed.
+RunPrograms programs(const EvalOptions& options, const TaskForm& form) {
+  if (form.metrics[0] != TaskMetric::kPassAtK) return {};
+  if (!options.allow_code_execution) {
+    fail(Kind::kConfig, str(options.display_name(), " runs programs that the model writes"),
+         "--allow-code-execution allows it, in a sandbox without network and files");
+  }
+  return [sandbox = Sandbox()](std::span<const std::string> texts) {
+    std::vector<char> passed;
+    for (const ProgramVerdict& verdict : sandbox.run_all(texts, available_cores())) {
+      passed.push_back(verdict.outcome == ProgramVerdict::Outcome::kPassed);
+    }
+    return passed;
+  };
+}
+
 }  // namespace
 
 EvalTask make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer, const EncodingOptions& encoding) {
@@ -39,6 +57,8 @@ EvalTask make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer, 
     return task;
   }
   const TaskForm form = options.task == EvalKind::kCustom ? load_form(options.form) : form_of(options.task);
+  if (form.generates())
+    return generative_task(read_questions(options, form), options, form, encoder, programs(options, form));
   return question_task(read_questions(options, form), form, encoder);
 }
 

@@ -35,6 +35,25 @@ const std::vector<PartGroup>& mmlu_categories() {
   return groups;
 }
 
+// The examples of the harness's MBPP, which are problems 2, 3 and 4 of the data set.
+std::vector<std::string> mbpp_samples() {
+  return {
+      R"json({"text": "Write a function to find the similar elements from the given two tuple lists.",
+"code": "def similar_elements(test_tup1, test_tup2):\r\n  res = tuple(set(test_tup1) & set(test_tup2))\r\n  return (res) ",
+"test_list": ["assert similar_elements((3, 4, 5, 6),(5, 7, 4, 10)) == (4, 5)",
+"assert similar_elements((1, 2, 3, 4),(5, 4, 3, 7)) == (3, 4)",
+"assert similar_elements((11, 12, 14, 13),(17, 15, 14, 13)) == (13, 14)"]})json",
+      R"json({"text": "Write a python function to identify non-prime numbers.",
+"code": "import math\r\ndef is_not_prime(n):\r\n    result = False\r\n    for i in range(2,int(math.sqrt(n)) + 1):\r\n        if n % i == 0:\r\n            result = True\r\n    return result",
+"test_list": ["assert is_not_prime(2) == False", "assert is_not_prime(10) == True",
+"assert is_not_prime(35) == True"]})json",
+      R"json({"text": "Write a function to find the largest integers from a given list of numbers using heap queue algorithm.",
+"code": "import heapq as hq\r\ndef heap_queue_largest(nums,n):\r\n  largest_nums = hq.nlargest(n, nums)\r\n  return largest_nums",
+"test_list": ["assert heap_queue_largest( [25, 35, 22, 85, 14, 65, 75, 22, 58],3)==[85, 75, 65] ",
+"assert heap_queue_largest( [25, 35, 22, 85, 14, 65, 75, 22, 58],2)==[85, 75] ",
+"assert heap_queue_largest( [25, 35, 22, 85, 14, 65, 75, 22, 58],5)==[85, 75, 65, 58, 35]"]})json"};
+}
+
 struct Row {
   EvalKind kind;
   TaskForm form;
@@ -112,6 +131,39 @@ const std::vector<Row>& rows() {
         .shots = ShotRule::kRandom,
         .shots_from = "test",
         .metrics = {kPerplexity, kAcc}}},
+      {EvalKind::kGsm8k,
+       {.context = "Question: {question}\nAnswer:",
+        .continuation = "{answer}",
+        .shots = ShotRule::kRandom,
+        .shots_from = "train",
+        .metrics = {TaskMetric::kStrictMatch, TaskMetric::kFlexibleExtract},
+        .until = {"Question:", "</s>", "<|im_end|>"}}},
+      {EvalKind::kTriviaQa,  // each alias is right; an example has the first
+       {.context = "Question: {question}?\nAnswer:",
+        .choices = {"{answer.aliases}"},
+        .answer = "0",
+        .shots_from = "train",
+        .metrics = {TaskMetric::kExactMatch},
+        .until = {"\n", ".", ","}}},
+      {EvalKind::kHumanEval,  // Chen et al. 2021, 2107.03374
+       {.context = "{prompt}",
+        .continuation = "{test}\ncheck({entry_point})",
+        .metrics = {TaskMetric::kPassAtK},
+        .until = {"\nclass", "\ndef", "\n#", "\nif", "\nprint"},
+        .max_gen_toks = 1024,
+        .program_before = "{prompt}",
+        .program_after = "\n{test}\ncheck({entry_point})"}},
+      {EvalKind::kMbpp,  // Austin et al. 2021, 2108.07732
+       {.context = "You are an expert Python programmer, and here is your task: {text} Your code should pass these "
+                   "tests:\n\n{test_list.0}\n{test_list.1}\n{test_list.2}\n[BEGIN]\n",
+        .choices = {"{code}\n[DONE]"},
+        .continuation = "{choice}",
+        .answer = "0",
+        .shots = ShotRule::kFirst,
+        .samples = mbpp_samples(),
+        .metrics = {TaskMetric::kPassAtK},
+        .until = {"[DONE]"},
+        .program_after = "\n{test_list.0}\n{test_list.1}\n{test_list.2}"}},
   };
   return table;
 }
@@ -138,6 +190,8 @@ std::vector<FieldError> problems_of(const TaskForm& form) {
   check("continuation", form.continuation);
   check("answer", form.answer);
   check("part", form.part);
+  check("program_before", form.program_before);
+  check("program_after", form.program_after);
   for (const std::string& choice : form.choices) check("choices", choice);
   for (const std::string& label : form.labels) check("labels", label);
 
@@ -147,6 +201,15 @@ std::vector<FieldError> problems_of(const TaskForm& form) {
   require(chooses || !form.continuation.empty(), "continuation", "is missing, or choices");
   require(chooses || form.labels.empty(), "labels", "need choices");
   require(!form.metrics.empty(), "metrics", "are missing");
+  if (form.metrics.empty()) return problems;
+  const auto is_pass = [](TaskMetric metric) { return metric == TaskMetric::kPassAtK; };
+  const auto same_kind = [&](TaskMetric metric) {
+    return judges_texts(metric) == form.generates() && is_pass(metric) == is_pass(form.metrics[0]);
+  };
+  require(std::all_of(form.metrics.begin(), form.metrics.end(), same_kind), "metrics",
+          "must all be of choices, of generated texts, or of generated programs");
+  require(!form.generates() || form.part.empty(), "part", "is not for generated texts");
+  require(form.max_gen_toks >= 1, "max_gen_toks", "must be at least 1");
   for (const TaskMetric metric : form.metrics) {
     require(metric != TaskMetric::kAccNorm || chooses, "metrics", "have acc_norm, which needs choices");
     require(metric != TaskMetric::kPerplexity || !chooses, "metrics", "have perplexity, which is for one continuation");

@@ -18,11 +18,14 @@ inline const std::vector<std::string>& enum_names(ShotRule) {
   return names;
 }
 
-enum class TaskMetric { kAcc, kAccNorm, kPerplexity };
+// The last four judge generated texts (text_answers.h).
+enum class TaskMetric { kAcc, kAccNorm, kPerplexity, kExactMatch, kStrictMatch, kFlexibleExtract, kPassAtK };
 inline const std::vector<std::string>& enum_names(TaskMetric) {
-  static const std::vector<std::string> names = {"acc", "acc_norm", "perplexity"};
+  static const std::vector<std::string> names = {"acc",          "acc_norm",         "perplexity", "exact_match",
+                                                 "strict_match", "flexible_extract", "pass_at_k"};
   return names;
 }
+inline bool judges_texts(TaskMetric metric) { return metric >= TaskMetric::kExactMatch; }
 
 enum class TextCleaning { kNone, kWikiHow };
 inline const std::vector<std::string>& enum_names(TextCleaning) {
@@ -54,7 +57,14 @@ struct TaskForm {
   std::vector<PartGroup> groups;
   ShotRule shots = ShotRule::kRandomOther;
   std::string shots_from;
+  std::vector<std::string> samples;
   std::vector<TaskMetric> metrics = {TaskMetric::kAcc};
+  std::vector<std::string> until;
+  int64_t max_gen_toks = 256;
+  std::string program_before;
+  std::string program_after;
+
+  bool generates() const { return judges_texts(metrics.at(0)); }
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -69,7 +79,14 @@ struct TaskForm {
     v("groups", groups, "parts that have a result of their own, together");
     v("shots", shots, "how examples are chosen: the first, at random, or at random but not the question itself");
     v("shots_from", shots_from, "the split of the data set that examples usually come from, for messages");
-    v("metrics", metrics, "acc, acc_norm: by the likeliest choice; without choices acc and perplexity");
+    v("samples", samples, "examples for want of a file of them: records as JSON");
+    v("metrics", metrics,
+      "acc, acc_norm: by the likeliest choice; without choices acc and perplexity; of generated texts exact_match, "
+      "strict_match, flexible_extract or pass_at_k");
+    v("until", until, "generated texts: they end before these strings");
+    v("max_gen_toks", max_gen_toks, "generated texts: maximum new tokens");
+    v("program_before", program_before, "pass_at_k: the program's text before the generated one");
+    v("program_after", program_after, "pass_at_k: the program's text after it; it passes if it ends without an error");
   }
 };
 

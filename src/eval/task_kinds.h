@@ -1,6 +1,8 @@
 // The kinds of evaluation tasks, each with its rule.
 #pragma once
 
+#include <functional>
+
 #include "eval/encoding.h"
 #include "eval/questions.h"
 
@@ -9,6 +11,14 @@ namespace tokamak {
 // acc: whether the likeliest choice is right; of a single continuation whether each of its tokens is the likeliest.
 // acc_norm: by the log-likelihood over the choice's length in characters. perplexity: exp(-mean log-likelihood).
 EvalTask question_task(std::vector<Question> questions, const TaskForm& form, EvalEncoder& encoder);
+
+// Runs programs; 1 for each that passes.
+using RunPrograms = std::function<std::vector<char>(std::span<const std::string> programs)>;
+
+// Generated answers: exact_match, strict_match, flexible_extract by text_answers.h. Programs have pass@k instead, for
+// k = 1, 2, 4, ... up to options.num_samples.
+EvalTask generative_task(std::vector<Question> questions, const EvalOptions& options, const TaskForm& form,
+                         EvalEncoder& encoder, const RunPrograms& run);
 
 // CORE by the rules of nanochat, of the bundle at options.path. The figure core is the mean of the 22 tasks'
 // accuracies, each (acc - b) / (1 - b) for the accuracy b of a guess. If some are not there, it is missing_tasks

@@ -19,6 +19,10 @@ enum class EvalKind {
   kOpenBookQa,
   kCommonsenseQa,
   kLambada,
+  kGsm8k,
+  kTriviaQa,
+  kHumanEval,
+  kMbpp,
   kCustom,
   kText,
   kShards,
@@ -26,11 +30,13 @@ enum class EvalKind {
 };
 inline const std::vector<std::string>& enum_names(EvalKind) {
   static const std::vector<std::string> names = {
-      "hellaswag",      "arc",     "mmlu",   "mmlu_ru", "piqa",   "winogrande", "boolq", "openbookqa",
-      "commonsense_qa", "lambada", "custom", "text",    "shards", "core"};
+      "hellaswag", "arc",   "mmlu",     "mmlu_ru",   "piqa", "winogrande", "boolq", "openbookqa", "commonsense_qa",
+      "lambada",   "gsm8k", "triviaqa", "humaneval", "mbpp", "custom",     "text",  "shards",     "core"};
   return names;
 }
 inline bool has_questions(EvalKind kind) { return kind <= EvalKind::kCustom; }
+// Whether a known task's answers are texts that the model writes.
+inline bool generates_texts(EvalKind kind) { return EvalKind::kGsm8k <= kind && kind <= EvalKind::kMbpp; }
 
 struct EvalOptions {
   EvalKind task = EvalKind::kHellaSwag;
@@ -42,6 +48,9 @@ struct EvalOptions {
   std::string fewshot_path;
   int64_t fewshot_seed = 1234;
   bool by_position = false;
+  // Only of `tokamak eval`: samples of each problem that programs solve, and whether these may run.
+  int64_t num_samples = 1;
+  bool allow_code_execution = false;
 
   template <class Visitor>
   void fields(Visitor& v) {

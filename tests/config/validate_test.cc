@@ -60,6 +60,7 @@ TEST_CASE("each value has its range") {
       {"training.validation_interval=-1", "key 'training.validation_interval' (value -1) must be at least 0"},
       {"training.evals=[{task: text, path: x, by_position: true}]",
        "key 'training.evals[0].by_position' (value true) is for the task shards"},
+      {"training.evals=[{task: gsm8k, path: x}]", "key 'training.evals[0].task' (value gsm8k) generates texts"},
       {"training.evals=[{task: custom, path: x}]", "key 'training.evals[0].form' is required"},
       {"training.evals=[{task: piqa, form: mine.yaml, path: x}]",
        "key 'training.evals[0].form' (value mine.yaml) is for the task custom"},

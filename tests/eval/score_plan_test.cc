@@ -134,6 +134,7 @@ TEST_CASE("the choices of a question cost one position, and its examples are com
   CHECK(computed <= least * 9 / 8);  // the examples once for each bundle of eight times their length
   CHECK(5 * computed < 300 * 700);   // computing each question once
   CHECK(20 * computed < inputs_of(sequences));
+  CHECK(plan.packs.at(0).calls.at(0).runs.size() > 3);  // more slots than subjects work
 }
 
 TEST_CASE("sequences are computed alone if that costs hardly more") {

@@ -88,6 +88,20 @@ struct Fixture {
 
 }  // namespace
 
+TEST_CASE("a layer with a window holds a ring, unless sequences may lose tokens at their end") {
+  ModelConfig config = Golden("mistral_window").config;
+  REQUIRE(config.sliding_window > 0);
+  for (const auto& [ends, rows] :
+       {std::pair(CacheEnds::kAppended, kCacheTile), {CacheEnds::kCutOff, 10 * kCacheTile}}) {
+    MemoryPlan plan;
+    KvCache cache(config, {.slots = 1, .capacity = 10 * kCacheTile, .max_tokens = 8, .ends = ends}, plan);
+    Backend backend = make_cpu_backend();
+    const Arena arena(plan, *backend.device);
+    cache.commit(arena, backend);
+    CHECK(cache.layer(0).dim(2) == rows);
+  }
+}
+
 TEST_CASE("token by token, and in pieces of any size, the logits are those of the whole context") {
   for (const DType compute : {DType::kF32, DType::kBF16}) {
     for (const std::string& name : kCases) {
