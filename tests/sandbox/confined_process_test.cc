@@ -18,20 +18,24 @@ using namespace tokamak;
 
 namespace {
 
-// Everything that a shell says until it ends.
-std::string said_by(const std::string& script, const std::string& input = "", const std::string& filter = "") {
-  ConfinedProcess process({"/bin/sh", "-c", script}, input, filter);
+// Everything that a program says until it ends.
+std::string said_by(const std::vector<std::string>& words, const std::string& input, const std::string& filter) {
+  ConfinedProcess process(words, input, filter);
   while (process.read_more(now_seconds() + kAmple)) {
   }
   CHECK(process.end() == 0);
   return process.output();
 }
 
+std::string said_by(const std::string& script, const std::string& input = "", const std::string& filter = "") {
+  return said_by({"/bin/sh", "-c", script}, input, filter);
+}
+
 }  // namespace
 
 TEST_CASE("a process has its input, its filter and no other descriptor, variable or blocked signal of ours") {
   CHECK(said_by("cat; cat <&3", "input, ", "filter") == "input, filter");
-  const int open = ::open("/dev/null", O_RDONLY);           // without O_CLOEXEC, as libraries do
+  const int open = ::fcntl(STDIN_FILENO, F_DUPFD, 20);      // without O_CLOEXEC, as libraries do
   CHECK(said_by("ls /proc/self/fd") == "0\n1\n2\n3\n4\n");  // 4: the folder
   ::close(open);
   ::setenv("TOKAMAK_CANARY", "secret", 1);
@@ -41,7 +45,7 @@ TEST_CASE("a process has its input, its filter and no other descriptor, variable
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const auto ignored = ::signal(SIGPIPE, SIG_IGN);
-  const std::string state = said_by("grep -E 'Sig(Blk|Ign)' /proc/self/status");
+  const std::string state = said_by({"/usr/bin/grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"}, "", "");
   ::signal(SIGPIPE, ignored);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   // The C library keeps signals 32 and 33, the bits 0x180000000, for itself.
@@ -55,6 +59,15 @@ TEST_CASE("endless output is read and dropped, and the process ends with its obj
     CHECK(process.output().size() <= ConfinedProcess::kMostRead);
     CHECK(process.errors().size() == ConfinedProcess::kMostRead);
     CHECK(!process.has_ended());
+  }
+  CHECK(nothing_is_left());
+}
+
+TEST_CASE("all of a process's group is killed, whatever it does with signals and its output") {
+  {
+    ConfinedProcess process({"/bin/sh", "-c", "trap '' TERM HUP; sleep 1000 >/dev/null 2>&1 & echo; sleep 1000"}, "",
+                            "");
+    while (process.output().empty()) REQUIRE(process.read_more(now_seconds() + kAmple));
   }
   CHECK(nothing_is_left());
 }
