@@ -80,9 +80,13 @@ class EvalCommand : public Command {
         ->add_option("--task", tasks_,
                      str("KIND=FILE, KIND/NAME=FILE or FORM.yaml=FILE, may be given several times; KIND is one of ",
                          join(kinds(), ", ")))
-        ->required()
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    const auto add_core = [this](const std::string& directory) { tasks_.push_back("core=" + directory); };
+    parser->add_option_function<std::string>("--core", add_core, "the directory of CORE's bundle: --task core=DIR");
+    parser->parse_complete_callback([this] {
+      if (tasks_.empty()) throw CLI::RequiredError("--task");
+    });
     parser->add_option("--limit", limit_, "only the first items of each task, of MMLU's of each subject; 0: all")
         ->capture_default_str();
     parser->add_option("--num-fewshot", num_fewshot_, "[TASK=]N: solved examples before each question; default: none")

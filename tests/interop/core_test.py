@@ -158,7 +158,7 @@ def with_likely_words(checkpoints, rows):
 
 def ours(place, bundle, *arguments):
     output, samples = place.file("core.json"), place.file("core_samples.jsonl")
-    tokamak("eval", *arguments, "--task", f"core={bundle}", "--context", str(CONTEXT), "--output", output, "--samples",
+    tokamak("eval", *arguments, "--core", bundle, "--context", str(CONTEXT), "--output", output, "--samples",
             samples)
     lines = [json.loads(line) for line in Path(samples).read_text().splitlines()]
     return json.loads(Path(output).read_text())["results"]["core"], [line["log_likelihoods"] for line in lines]
