@@ -517,6 +517,10 @@ class Ops {
   // documents have the maximum length, or if there are more than R - 1 documents. 0: attention reads no tables.
   virtual int64_t document_table_entries(const Workload& workload) const = 0;
 
+  // Up to so many rows, a GEMM's result for a row has the same bits whatever the other rows are. Unlimited where such
+  // bits are not promised at all.
+  virtual int64_t rows_with_equal_bits() const { return std::numeric_limits<int64_t>::max(); }
+
 #define TOKAMAK_PUBLIC_OP(name, Args) void name(Stream& stream, const Args& args);
   TOKAMAK_OPS(TOKAMAK_PUBLIC_OP)
 #undef TOKAMAK_PUBLIC_OP

@@ -30,7 +30,7 @@ class GenerateCommand : public Command {
         "  tokamak generate --checkpoint runs/mine/checkpoints --prompt 'It was' --temperature 0\n"
         "  tokamak generate --model Llama-3.2-1B --prompts questions.jsonl --stop $'\\n' --jsonl > answers.jsonl\n\n"
         "A prompt's text depends only on the prompt, the seed and the options, not on other prompts; a prompt that is\n"
-        "given several times gets different texts. On a CPU this holds to the last bit for a --batch of up to 8.\n"
+        "given several times gets different texts. On a CPU this holds to the last bit, for any --batch.\n"
         "Logits are processed in the order of transformers: repetition penalty, temperature, top-k, top-p.");
   }
 

@@ -77,6 +77,7 @@ EvalTask generative_task(std::vector<Question> questions, const EvalOptions& opt
   wanted.stops = form.until;
   wanted.tokenizer = &encoder.tokenizer();
   std::vector<Expected> expected;
+  StreamNames streams;
   for (const Question& question : questions) {
     Expected& one = expected.emplace_back();
     for (const Choice& choice : question.choices) one.references.push_back(choice.text);
@@ -85,7 +86,7 @@ EvalTask generative_task(std::vector<Question> questions, const EvalOptions& opt
     const std::string prompt = question.before + question.choices[0].context;
     for (int64_t sample = 0; sample < options.num_samples; ++sample) {
       wanted.requests.push_back(
-          {encoder.prompt(prompt, form.max_gen_toks, question.where), sample_stream(prompt, sample)});
+          {encoder.prompt(prompt, form.max_gen_toks, question.where), streams.next(prompt)});
     }
   }
   task.judge = [expected = std::move(expected), metrics = form.metrics, is_program, n = options.num_samples, run](

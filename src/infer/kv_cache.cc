@@ -144,9 +144,15 @@ auto with_cache(Transformer& model, Stream& compute, const CachedBatch& batch, K
 
 }  // namespace
 
-Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache) {
+Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache,
+                      const LogitRows& see) {
   return with_cache(model, compute, batch, cache, [&](const TokenBatch& tokens, const CachedInputs& cached) {
     const Tensor hidden = model.forward_cached(compute, tokens, cached);
+    for (int64_t row = 0; see && row < hidden.dim(0); row += cache.slots()) {
+      const Tensor rows = hidden.rows(row, std::min(row + cache.slots(), hidden.dim(0)));
+      model.head(compute, rows, cache.logits(rows.dim(0)));
+      see(row, cache.logits(rows.dim(0)));
+    }
     const Tensor logits = cache.logits(std::ssize(batch.slots));
     model.head(compute, cache.last_tokens(compute, batch, hidden), logits);
     return logits;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -77,11 +78,16 @@ class KvCache {
   std::vector<int64_t> lengths_;  // by slot
 };
 
+// Sees the logits of tokens [first_row, first_row + rows) of a batch, which are valid until it returns.   (rows, V) f32
+using LogitRows = std::function<void(int64_t first_row, Tensor logits)>;
+
 // Runs the new tokens of each sequence, any number of them, and appends their keys and values to the cache. With
 // rope_scaling dynamic, they are rotated by the frequencies for the sequence's current length (for a prompt: the
 // prompt's). Cached keys keep their rotation, as in transformers. Returns the logits of each sequence's last token, in
-// the cache's own buffer, valid until its next use.                                (S, V) f32
-Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache);
+// the cache's own buffer, valid until its next use. Before that it shows `see` the logits of all tokens, some rows at a
+// time.                                                                            (S, V) f32
+Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache,
+                      const LogitRows& see = {});
 
 // The same, and the scores of targets that rows of the batch predict (TokenBatch).            M targets: (M), (M) f32
 struct CachedTargets {

@@ -8,8 +8,6 @@
 
 namespace tokamak {
 
-std::string sample_stream(const std::string& prompt, int64_t times) { return str("generate/", times, "/", prompt); }
-
 std::vector<GenerationRequest> make_requests(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                              bool bos) {
   TOKAMAK_CHECK(!bos || tokenizer.bos_id() >= 0, tokenizer.path(), " has no BOS token");
@@ -20,7 +18,7 @@ std::vector<GenerationRequest> make_requests(const Tokenizer& tokenizer, const s
     GenerationRequest request;
     if (bos) request.prompt.push_back(tokenizer.bos_id());
     encoder->encode(prompt, request.prompt);
-    request.stream = sample_stream(prompt, times[prompt]++);
+    request.stream = str("generate/", times[prompt]++, "/", prompt);
     requests.push_back(std::move(request));
   }
   return requests;

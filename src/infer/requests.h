@@ -1,7 +1,6 @@
 // Prompts as requests of a generator: tokens, and a random stream for each.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,9 +8,6 @@
 #include "tokenizer/tokenizer.h"
 
 namespace tokamak {
-
-// The name of a prompt's random stream, if it was given `times` before.
-std::string sample_stream(const std::string& prompt, int64_t times);
 
 // In the order of `prompts`; `bos` prepends the BOS token, which the tokenizer must have. A prompt's stream is named
 // after its text and how often that was given before. So its samples do not depend on other prompts.

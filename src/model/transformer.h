@@ -74,6 +74,7 @@ class Transformer {
   int64_t max_length() const { return options_.max_length; }  // per sequence
   int64_t cached_sequences() const { return options_.cached_sequences; }
   DType compute() const { return options_.compute; }
+  int64_t rows_with_equal_bits() const { return ops_.rows_with_equal_bits(); }
   const KeptLayers& kept() const { return activations_.kept(); }
   const HeadLayout& heads() const { return heads_; }
   const Attended& attended() const { return attended_; }

@@ -19,6 +19,7 @@ class CpuOps final : public Ops {
   HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override;
   int64_t rows_behind_attention() const override { return 0; }
   int64_t document_table_entries(const Workload&) const override { return 0; }
+  int64_t rows_with_equal_bits() const override { return kFewRows; }
 
  protected:
   TOKAMAK_OPS(TOKAMAK_OVERRIDE_OP)
