@@ -36,6 +36,7 @@ packages() {
       echo libutf8proc-dev             # data/dedup: lower case, accents
       echo libspdlog-dev libfmt-dev    # src/base
       echo libxxhash-dev               # src/base
+      echo libcpp-httplib-dev          # src/serve
       echo libcli11-dev                # src/cli
       echo nlohmann-json3-dev          # manifests, metrics, checkpoint headers
       echo libncurses-dev              # src/watch

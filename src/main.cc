@@ -20,7 +20,7 @@ int run(int argc, char** argv) {
   root.get_formatter()->column_width(36);
   Commands commands;
   for (const auto add : {add_train, add_plan, add_doctor, add_tokenizer, add_data, add_checkpoint, add_generate,
-                         add_eval, add_bench, add_report, add_watch, add_sweep}) {
+                         add_eval, add_serve, add_bench, add_report, add_watch, add_sweep}) {
     add(root, commands);  // in the order of --help
   }
   try {

@@ -48,6 +48,7 @@ void add_bench_data(CLI::App& bench, Commands& commands);       // nested in `be
 void add_bench_tokenizer(CLI::App& bench, Commands& commands);  // nested in `bench`
 void add_report(CLI::App& root, Commands& commands);
 void add_watch(CLI::App& root, Commands& commands);
+void add_serve(CLI::App& root, Commands& commands);
 void add_sweep(CLI::App& root, Commands& commands);
 
 }  // namespace tokamak::cli

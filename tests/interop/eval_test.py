@@ -118,8 +118,8 @@ def file_of(place, task, what=""):
     return place.file(task.replace("/", "_") + what + ".jsonl")
 
 
-def theirs(model, tasks, records, pools=None, num_fewshot=0):
-    """The harness's results and samples. Examples are from `pools`, by task."""
+def theirs(model, tasks, records, pools=None, num_fewshot=0, through=None):
+    """The harness's results and samples. Examples are from `pools`, by task. `through`: a server's arguments for it."""
     ours = {path: task for task, (_, path, _) in TASKS.items()} | {"texts": "text"}
 
     def load_dataset(path, name=None, **_):
@@ -132,8 +132,9 @@ def theirs(model, tasks, records, pools=None, num_fewshot=0):
 
     datasets.load_dataset = load_dataset
     return lm_eval.simple_evaluate(
-        model="hf", model_args={"pretrained": model, "dtype": "float32", "attn_implementation": "eager"}, device="cpu",
-        tasks=tasks, num_fewshot=num_fewshot, batch_size=64, bootstrap_iters=2, log_samples=True)
+        model="local-completions" if through else "hf", device="cpu",
+        model_args=through or {"pretrained": model, "dtype": "float32", "attn_implementation": "eager"},
+        tasks=tasks, num_fewshot=num_fewshot, batch_size=5 if through else 64, bootstrap_iters=2, log_samples=True)
 
 
 def ours(place, items, *arguments, ranks=1, tasks=(*TASKS, "text")):
