@@ -157,6 +157,7 @@ class HttpServer::Library : private httplib::Server {
   void converse(Connection& connection) {
     bool closes = false;
     while (!closes && connection.begin_request(stopping_)) {
+      bool has_head = false;
       const bool is_good = process_request(connection, stopping_, closes, [&](httplib::Request& request) {
         request.ranges.clear();  // of all that follows, none is worth a part
         for (const char* name : {"Range", "Accept-Encoding"}) request.headers.erase(name);
@@ -167,8 +168,9 @@ class HttpServer::Library : private httplib::Server {
           return true;
         };
         connection.begin_body();
+        has_head = true;
       });
-      closes = closes || !is_good || connection.closes();
+      closes = closes || !is_good || !has_head || connection.closes();
     }
     connection.linger();
   }
