@@ -260,6 +260,12 @@ std::string machine_sample() {
 
 std::string text_sample() { return R"({"text": "a b \u00e9 \ud83d\ude42", "id": 7, "meta": {"a": [1, [2.5, null]]}})"; }
 
+std::string completion_sample() {
+  return R"({"model": "m", "prompt": [[5, 6, 7], "a\u00e9", [1]], "max_tokens": 12, "n": 2, "best_of": 2, "temperature": 0.5,
+    "top_p": 0.9, "top_k": 40, "repetition_penalty": 1.1, "stop": ["\n", "end"], "logprobs": 3, "echo": true, "seed": -7,
+    "stream": true, "stream_options": {"include_usage": true}, "suffix": null, "logit_bias": {}, "user": [{}]})";
+}
+
 std::string hello_sample() {
   const Hello hello = {.version = kProtocolVersion,
                        .kind = kControlKind,

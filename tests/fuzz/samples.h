@@ -35,6 +35,7 @@ std::string hang_sample();
 std::string machine_sample();
 std::string text_sample();
 std::string hello_sample();
+std::string completion_sample();
 std::string heartbeat_sample();
 std::string hellaswag_sample();
 std::string arc_sample();

@@ -31,6 +31,7 @@
 #include "plan/hardware.h"
 #include "report/hang_files.h"
 #include "resilience/heartbeat.h"
+#include "serve/completion_request.h"
 #include "tokenizer/hf/decode_chain.h"
 #include "tokenizer/hf/hf_tokenizer.h"
 #include "tokenizer/hf/special_ids.h"
@@ -242,6 +243,23 @@ Verdict questions(std::string_view bytes) {
   });
 }
 
+// The body of a client's request.
+Verdict completion(std::string_view bytes) {
+  try {
+    const CompletionRequest request = parse_completion_request(bytes);
+    require(!request.prompts.empty() && 1 <= request.n && request.max_tokens >= 0);
+    require(std::ssize(request.prompts) * request.n <= CompletionRequest::kMostTexts);
+    require(request.sampling.temperature >= 0 && request.sampling.top_p > 0 && request.sampling.top_k >= 0);
+    require(request.sampling.repetition_penalty > 0 &&
+            request.logprobs.value_or(0) <= CompletionRequest::kMostLogprobs);
+    for (const std::string& stop : request.stops) require(!stop.empty() && is_valid_utf8(stop));
+    return Verdict::kAccepted;
+  } catch (const RequestError& error) {
+    require(error.status == 400 && !error.message.empty() && is_valid_utf8(error.message));
+    return Verdict::kRefused;
+  }
+}
+
 // Messages of a stranger at a port. A frame is whole or broken, and its words are a hello or not. Read as an answer,
 // they give printable text.
 Verdict hello(std::string_view bytes) {
@@ -300,6 +318,7 @@ constexpr Target kTargets[] = {
     {"hang", hang, hang_sample, 1000, 0.7},
     {"machine", machine, machine_sample},
     {"hello", hello, hello_sample},
+    {"completion", completion, completion_sample},
     {"heartbeat", heartbeat, heartbeat_sample},
     {"hellaswag", questions<EvalKind::kHellaSwag>, [] { return questions_line(hellaswag_sample); }},
     {"arc", questions<EvalKind::kArc>, [] { return questions_line(arc_sample); }},

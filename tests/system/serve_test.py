@@ -1,4 +1,4 @@
-"""tokamak serve by the real program: texts, limits, hostile and slow clients, who may connect, its end, and following."""
+"""tokamak serve by the real program: texts, limits, hostile and slow clients, access, its end, and following."""
 import concurrent.futures
 import json
 import os
@@ -47,7 +47,7 @@ def status(reply):
 
 
 def texts(place):
-    """32 requests at once, whole and streamed, have the texts of `tokamak generate`, each with its own options; curl too"""
+    """32 requests at once, whole or streamed, have the texts of `tokamak generate`, each with its own options"""
     prompts = [document[:10 + 3 * i] for i, document in enumerate(list(place.documents())[:16])]
     source = ["--checkpoint", checkpoints(place)]
     with Server(*source, "--context", "256") as server:
@@ -88,10 +88,13 @@ def texts(place):
 
 
 def limits(place):
-    """malformed HTTP and JSON, large bodies and headers are refused by name, before they are read; the server goes on"""
+    """malformed HTTP and JSON, large bodies and headers are refused before they are read; the server goes on"""
     with Server("--checkpoint", checkpoints(place), "--context", "64") as server:
         good = json.dumps({"prompt": "a", "max_tokens": 1}).encode()
-        whole = lambda *fields, body=good, **more: status(raw(server, request(body, "/v1/completions", *fields, **more)))  # noqa: E731
+
+        def whole(*fields):
+            return status(raw(server, request(good, "/v1/completions", *fields)))
+
         assert whole() == 200
         assert whole("Content-Type: application/json; charset=utf-8") == 200
         assert whole("Content-Type: application/x-www-form-urlencoded") == 200  # what `curl -d` sends
@@ -158,7 +161,7 @@ def limits(place):
 
 
 def slow_clients(place):
-    """a client that sends or reads slowly, or stops, costs at most its own connection; those beyond the limit get 503"""
+    """a client that sends or reads slowly costs at most its own connection; those beyond the limit get 503"""
     with Server("--checkpoint", checkpoints(place), "--max-connections", "20", "--sequences", "2") as server:
         server.text(prompt="a")
         flat = server.descriptors()
@@ -293,14 +296,22 @@ def ending(place):
 
 def following(place):
     """--follow takes the run's newer checkpoints, finishes what runs with the old ones, and skips damaged ones"""
-    train = lambda until: place.train("grows", 1, f"training.max_steps={until}", "checkpoint.interval=10", "checkpoint.keep_latest=9",  # noqa: E731
-                                      f"model.max_position_embeddings={LONG}")
-    train(10)
     run = place.run("grows")
-    text_of = lambda step: generated("--checkpoint", place.checkpoint("grows", step), "--prompt", "ab", "--temperature", "0",  # noqa: E731
-                                     "--max-tokens", "30")[0]["text"]
+
+    def train(until):
+        place.train("grows", 1, f"training.max_steps={until}", "checkpoint.interval=10", "checkpoint.keep_latest=9",
+                    f"model.max_position_embeddings={LONG}")
+
+    def text_of(step):
+        (one,) = generated("--checkpoint", place.checkpoint("grows", step), "--prompt", "ab", "--temperature", "0",
+                           "--max-tokens", "30")
+        return one["text"]
+
+    train(10)
     with Server("--checkpoint", run, "--follow", "--name", "mine") as server:
-        step = lambda: json.loads(server.call("GET", "/v1/models/mine")[2])["step"]  # noqa: E731
+        def step():
+            return json.loads(server.call("GET", "/v1/models/mine")[2])["step"]
+
         fields = {"prompt": "ab", "max_tokens": 30, "temperature": 0}
         assert step() == 10 and server.text(**fields) == text_of(10)
         running = server.stream(prompt="ab", max_tokens=LONG - 10, ignore_eos=True, temperature=0)
