@@ -4,7 +4,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/utf8.h"
 #include "formats/json.h"
 #include "formats/parse_json.h"
 
@@ -93,7 +92,6 @@ void refuse_unsupported(const Fields& fields, int64_t n) {
 }
 
 JsonDocument parsed(std::string_view body) {
-  if (!is_valid_utf8(body)) throw RequestError{400, "the body is not valid UTF-8"};
   if (extent_of_json(body).depth > CompletionRequest::kDeepestBody) {
     throw RequestError{400, str("the body is nested more than ", CompletionRequest::kDeepestBody, " deep")};
   }
