@@ -81,10 +81,10 @@ class Browser:
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
-    def open(self, path):
-        """Loads a file and waits for its load event."""
+    def open(self, page):
+        """Loads a file or an address, and waits for its load event."""
         self.events = []
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=page if page.startswith("http") else "file://" + os.path.abspath(page))
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self.message())
 
@@ -94,8 +94,8 @@ class Browser:
         assert "exceptionDetails" not in result, (script, result["exceptionDetails"])
         return result["result"].get("value")
 
-    def complaints(self):
-        """Console messages, uncaught exceptions, and requests for anything but the file."""
+    def complaints(self, *own):
+        """Console messages, uncaught exceptions, and requests for anything but files and addresses that begin so."""
         found = []
         for event in self.events:
             method, said = event.get("method"), event.get("params", {})
@@ -105,7 +105,7 @@ class Browser:
                 found.append(said["args"])
             elif method == "Log.entryAdded" and said["entry"]["level"] in ("error", "warning"):
                 found.append(said["entry"]["text"])
-            elif method == "Network.requestWillBeSent" and not said["request"]["url"].startswith(("file:", "data:")):
+            elif method == "Network.requestWillBeSent" and not said["request"]["url"].startswith(("file:", "data:", *own)):
                 found.append(said["request"]["url"])
         return found
 
