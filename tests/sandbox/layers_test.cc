@@ -33,10 +33,6 @@ TEST_CASE("a program has namespaces of its own: no processes, network, host name
   check_holds("assert len(open('/proc/sysvipc/shm').readlines()) == 1");  // a heading
   ::shmctl(segment, IPC_RMID, nullptr);
   check_holds("import os\nassert os.getsid(0) == os.getpgid(0) == 1");
-  // --disable-userns gives it a second user namespace, the last. The first, out of sight, owns the others.
-  check_holds(
-      "import fcntl, os\nget_user_namespace, network = 0xb701, os.open('/proc/self/ns/net', os.O_RDONLY)\n"
-      "try: fcntl.ioctl(network, get_user_namespace)\nexcept PermissionError: pass\nelse: assert False");
 }
 
 TEST_CASE("a program has no capabilities, no new privileges, and a filter") {
