@@ -304,3 +304,4 @@ train
 announce "results"
 if [[ -n $text ]]; then show_results "The "; else show_results "It is a truth universally acknowledged, that"; fi
 printf '\nquickstart: done in %d min %02d s; the report is %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$PWD/$kRun/report.html"
+printf 'quickstart: talk to the model: %s serve --checkpoint %s, then open the address that it prints\n' "$kTokamak" $kRun
