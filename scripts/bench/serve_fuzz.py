@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Mutated HTTP and JSON on `tokamak serve`, for some minutes: cut, repeated, spliced and flipped bytes, in pieces, on several
-connections. Ends with an error if the server does, or answers with a 500, or keeps memory or descriptors.
+"""Mutated HTTP and JSON on `tokamak serve`, for some minutes: cut, repeated, spliced and flipped bytes, in pieces, on
+several connections. Ends with an error if the server does, or answers with a 500, or keeps descriptors.
 
 usage: serve_fuzz.py TOKAMAK CHECKPOINT [--minutes 10] [--seed 1]"""
 import argparse

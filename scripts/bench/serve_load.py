@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Load on `tokamak serve`: throughput of one stream and of several, then minutes of clients that finish, leave, are killed
-or read slowly. Prints memory and descriptors over time. Each finished text is compared with `tokamak generate`'s.
+"""Load on `tokamak serve`: throughput of one stream and of several, then minutes of clients that finish, leave, are
+killed or read slowly. Prints memory and descriptors over time. Compares each finished text with `tokamak generate`'s.
 
 usage: serve_load.py TOKAMAK CHECKPOINT [--minutes 5] [--streams 16] [--tokens 96] [--threads 2]"""
 import argparse

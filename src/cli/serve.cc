@@ -105,6 +105,7 @@ class ServeCommand : public Command {
     const std::vector<std::string> keys = key_file_.empty() ? std::vector<std::string>() : read_keys(key_file_);
     Socket listener = listen();
     StopSignal stop;
+    std::deque<ServedModel> models;  // ends after those that use it
     std::deque<HostedModel> hosted;
     plan_model(world, model_, hosted.emplace_back());
     if (!compare_.empty()) {
@@ -115,7 +116,6 @@ class ServeCommand : public Command {
       plan_model(world, other, hosted.emplace_back());
     }
     expect_room(hosted);
-    std::deque<ServedModel> models;
     for (HostedModel& one : hosted) start(one, models.emplace_back());
     if (models.size() > 1 && models[1].name == models[0].name) models[1].name += "-2";
     if (follows_) follow(world, hosted[0], models[0]);
@@ -125,7 +125,7 @@ class ServeCommand : public Command {
     names.push_back(host_.find(':') == std::string::npos ? host_ : "[" + host_ + "]");
     HttpServer server(api, {.hosts = names, .port = listener.port(), .keys = keys}, http_);
     std::cout << "http://" << names.back() << ":" << listener.port() << "/" << std::endl;
-    server.serve(listener, [&] { return stop.received() != 0; });
+    server.serve(std::move(listener), [&] { return stop.received() != 0; });
     return 0;
   }
 

@@ -111,6 +111,10 @@ bool JsonValue::is_whole() const {
          (!value_->is_number_unsigned() || value_->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
 }
 
+bool JsonValue::starts_with_whole() const {
+  return is_list() && !value_->empty() && JsonValue(*source_, &value_->front(), name_).is_whole();
+}
+
 std::string JsonValue::text() const {
   expect(value_ != nullptr && value_->is_string(), "a string");
   return value_->get<std::string>();

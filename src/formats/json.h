@@ -31,7 +31,8 @@ class JsonValue {
   bool is_null() const;
   bool is_list() const;
   bool is_text() const;
-  bool is_whole() const;  // an integer that fits int64_t
+  bool is_whole() const;           // an integer that fits int64_t
+  bool starts_with_whole() const;  // a list whose first item is_whole()
 
   std::string text() const;
   bool truth() const;

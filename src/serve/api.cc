@@ -131,9 +131,10 @@ ApiReply Api::answer(const ApiRequest& request) {
 
 ApiReply Api::complete(const ApiRequest& request) {
   if (stopping_) throw RequestError{503, "the server is ending", "", "", 5};
+  std::unique_lock one_at_a_time(parsing_);
   const CompletionRequest parsed = parse_completion_request(request.body);
-  ServedModel& model = model_named(parsed.model);
-  auto running = std::make_unique<Running>(*this, parsed, model, request.is_connected);
+  auto running = std::make_unique<Running>(*this, parsed, model_named(parsed.model), request.is_connected);
+  one_at_a_time.unlock();
   if (!parsed.stream) return {.body = running->whole()};
   return {.type = "text/event-stream; charset=utf-8",
           .body = "",

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,7 @@ class Api {
 
   std::deque<ServedModel>& models_;
   double timeout_;
+  std::mutex parsing_;  // a large body takes much memory for a short time
   std::atomic<bool> stopping_{false};
   std::atomic<int64_t> completions_{0};
 };

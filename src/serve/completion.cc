@@ -111,6 +111,7 @@ class Completion::Choice final : public TextReceiver {
 
 Completion::Completion(const CompletionRequest& request, const PromptEncoding& source, uint64_t seed) {
   StreamNames streams;
+  int64_t values = 0;
   for (const RequestPrompt& prompt : request.prompts) {
     const std::vector<int32_t> ids = encode_prompt(prompt, request.add_special_tokens, source);
     if (std::ssize(ids) + std::max<int64_t>(request.max_tokens, 1) > source.context) {
@@ -121,6 +122,11 @@ Completion::Completion(const CompletionRequest& request, const PromptEncoding& s
     }
     const std::string text = prompt.ids.empty() ? prompt.text : source.tokenizer->decode(ids);
     prompt_tokens_ += std::ssize(ids);
+    if (request.logprobs) {
+      values += ((request.echo ? std::ssize(ids) : 0) + request.max_tokens) * request.n * (*request.logprobs + 2);
+    }
+    if (values > kMostValues)
+      throw RequestError{400, str("the reply might have more than ", kMostValues, " log probabilities"), "logprobs"};
     for (int64_t i = 0; i < request.n; ++i) {
       choices_.emplace_back(*this, choices(), request, *source.tokenizer, text,
                             TextRequest{.prompt = ids,
@@ -146,13 +152,11 @@ TextReceiver& Completion::receiver(int64_t choice) { return choices_[static_cast
 bool Completion::push(TextPiece piece) {
   const std::lock_guard lock(mutex_);
   if (piece.finish && --going_ == 0) over_();
-  buffered_ += std::ssize(piece.text) + 64;
-  for (const PieceToken& token : piece.tokens) {
-    buffered_ += 64 + (token.logprobs ? 16 * std::ssize(token.logprobs->likeliest) : 0);
-  }
   pieces_.push_back(std::move(piece));
   arrived_.notify_one();
-  return buffered_ <= kMostBuffered;
+  const bool takes_enough = std::ssize(pieces_) <= kMostWaiting;
+  if (!takes_enough) failure_ = RequestError{408, "the client reads too slowly", "", "slow_client"};
+  return takes_enough;
 }
 
 void Completion::fail(const RequestError& error) {
@@ -169,7 +173,6 @@ std::optional<TextPiece> Completion::next(double seconds) {
   if (pieces_.empty()) return std::nullopt;
   TextPiece piece = std::move(pieces_.front());
   pieces_.pop_front();
-  if (pieces_.empty()) buffered_ = 0;
   if (piece.finish) --left_;
   return piece;
 }

@@ -40,9 +40,10 @@ struct PromptEncoding {
 
 class Completion {
  public:
-  static constexpr int64_t kMostBuffered = 1 << 20;  // bytes, about, that a slow client may leave
+  static constexpr int64_t kMostWaiting = 4096;    // pieces that a slow client may leave
+  static constexpr int64_t kMostValues = 1 << 20;  // log probabilities in a reply
 
-  // Throws RequestError for a prompt that has unknown ids or does not fit.
+  // Throws RequestError for a prompt that has unknown ids or does not fit, and for a reply that may become too large.
   Completion(const CompletionRequest& request, const PromptEncoding& source, uint64_t seed);
   ~Completion();
   Completion(const Completion&) = delete;
@@ -65,7 +66,7 @@ class Completion {
 
  private:
   class Choice;
-  // False: the client takes too little.
+  // False: the client takes too little, and has failed.
   bool push(TextPiece piece);
 
   std::deque<Choice> choices_;
@@ -76,7 +77,7 @@ class Completion {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<TextPiece> pieces_;
-  int64_t buffered_ = 0, left_ = 0;  // bytes of pieces_; choices whose last piece was not taken
+  int64_t left_ = 0;  // choices whose last piece was not taken
   std::optional<RequestError> failure_;
 };
 

@@ -49,16 +49,18 @@ class Fields {
 
 std::vector<int32_t> ids_of(const JsonValue& list) {
   std::vector<int32_t> ids;
-  for (const JsonValue& item : list.items()) ids.push_back(static_cast<int32_t>(item.whole(0, INT32_MAX)));
+  for (const int64_t id : list.counts()) {
+    if (id > INT32_MAX) list.refuse("expected ids of tokens");
+    ids.push_back(static_cast<int32_t>(id));
+  }
   return ids;
 }
 
 std::vector<RequestPrompt> prompts_of(const JsonValue& value) {
   if (value.is_text()) return {{value.text(), {}}};
+  if (value.starts_with_whole()) return {{"", ids_of(value)}};
   std::vector<RequestPrompt> prompts;
-  const std::vector<JsonValue> items = value.items();
-  if (!items.empty() && items[0].is_whole()) return {{"", ids_of(value)}};
-  for (const JsonValue& item : items) {
+  for (const JsonValue& item : value.items()) {
     prompts.push_back(item.is_list() ? RequestPrompt{"", ids_of(item)} : RequestPrompt{item.text(), {}});
   }
   return prompts;

@@ -18,7 +18,7 @@ struct ConnectionLimits {
   int64_t body_bytes = 8 << 20;
   double head_seconds = 10;   // from its first byte
   double body_seconds = 10;   // and one more for each 64 KiB
-  double idle_seconds = 60;   // between requests
+  double idle_seconds = 30;   // between requests
   double write_seconds = 30;  // of a client that does not read
 };
 

@@ -99,13 +99,14 @@ class HttpServer::Library : private httplib::Server {
     });
   }
 
-  void serve(const Socket& listener, const std::function<bool()>& ends) {
+  void serve(Socket listener, const std::function<bool()>& ends) {
     svr_sock_ = listener.fd();  // a reply that streams checks that it is open
     listener.never_block();
     while (!ends()) {
       if (wait_for_any({&listener}, in_seconds(kSecondsToHeed)) >= 0) accept(listener);
       join_ended();
     }
+    listener = Socket();
     api_.stop();
     stopping_ = true;
     const Stopwatch drain;
@@ -126,7 +127,7 @@ class HttpServer::Library : private httplib::Server {
 
   void accept(const Socket& listener) {
     Socket socket = accept_from(listener);
-    if (!socket) return;
+    if (!socket) return pause();  // too few descriptors, or the client is gone
     if (std::ssize(sessions_) >= options_.max_connections) {
       const std::string body = error_json({503, "too many connections", "", "too_many_connections"});
       const std::string reply =
@@ -239,6 +240,8 @@ HttpServer::HttpServer(Api& api, const AccessOptions& access, const HttpServerOp
     : library_(std::make_unique<Library>(api, access, options)) {}
 HttpServer::~HttpServer() = default;
 
-void HttpServer::serve(const Socket& listener, const std::function<bool()>& ends) { library_->serve(listener, ends); }
+void HttpServer::serve(Socket listener, const std::function<bool()>& ends) {
+  library_->serve(std::move(listener), ends);
+}
 
 }  // namespace tokamak

@@ -24,7 +24,7 @@ class HttpServer {
 
   // Accepts connections until `ends` returns true, which is asked about ten times a second. Then completions that run
   // may finish, and the others are cancelled.
-  void serve(const Socket& listener, const std::function<bool()>& ends);
+  void serve(Socket listener, const std::function<bool()>& ends);
 
  private:
   class Library;

@@ -2,6 +2,7 @@
 import concurrent.futures
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -127,6 +128,8 @@ def limits(place):
         assert status(raw(server, head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)) == 413
         assert status(raw(server, head + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
                           + f"{len(good):x}\r\n".encode() + good + b"\r\n0\r\n\r\n")) == 200
+        many_lines = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + b"X: y\r\n" * 6000 + b"\r\n"
+        assert status(raw(server, many_lines)) != 200 and status(raw(server, many_lines[:20000] + b"\r\n\r\n")) == 200
         assert raw(server, head + b"X: " + b"y" * (1 << 20) + b"\r\n\r\n").count(b"200 OK") == 0
         assert status(raw(server, b"GET /" + b"y" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")) == 414
         assert server.resident() - before < 60 << 20, "bodies that were refused are held"
@@ -175,14 +178,13 @@ def slow_clients(place):
         reader.sendall(request(json.dumps({"prompt": "a", "max_tokens": LONG - 10, "stream": True, "ignore_eos": True, "logprobs": 20}).encode()))
         assert server.text(prompt="a", max_tokens=5)
         others = [socket.create_connection((server.host, server.port)) for _ in range(300)]
-        replies = []
-        for other in others[10:]:
-            other.settimeout(20)
-            try:
-                replies.append(other.recv(1000))
-            except ConnectionError:
-                replies.append(b"")
-        assert all(b"503" in reply and b"too_many_connections" in reply for reply in replies), replies
+        refused, deadline = 0, time.monotonic() + 30
+        left = set(others)
+        while refused < 280 and time.monotonic() < deadline:
+            for other in select.select(left, [], [], 1)[0]:
+                left.discard(other)
+                refused += b"too_many_connections" in other.recv(1000)
+        assert refused >= 280, refused
         for other in others:
             other.close()
         reader.close()
@@ -216,17 +218,16 @@ def cancelling(place):
             thread.start()
 
         def refused():
-            code, headers, text = server.call("POST", "/v1/completions", json.dumps(endless), {"Content-Type": "application/json"})
+            code, headers, text = server.call("POST", "/v1/completions", json.dumps({**endless, "max_tokens": 3}))
+            assert code in (200, 429), text
             return code == 429 and int(headers["Retry-After"]) >= 1 and json.loads(text)["error"]["code"] == "queue_full"
 
-        short = {**endless, "n": 2, "max_tokens": 3}
-        server.wait_until(lambda: server.call("POST", "/v1/completions", json.dumps(short), {"Content-Type": "application/json"})[0] == 429, 5)
-        assert refused()
+        server.wait_until(refused, 10)
         running.close()
         for thread, one in zip(threads, waiting):
             thread.join()
             one.close()
-        server.wait_until(lambda: not refused(), 5)
+        server.wait_until(lambda: not refused(), 10)
         for _ in range(20):  # clients that send a request and go
             client = socket.create_connection((server.host, server.port))
             client.sendall(request(json.dumps(endless).encode()))
