@@ -85,8 +85,7 @@ EvalTask generative_task(std::vector<Question> questions, const EvalOptions& opt
     one.program_after = question.program_after;
     const std::string prompt = question.before + question.choices[0].context;
     for (int64_t sample = 0; sample < options.num_samples; ++sample) {
-      wanted.requests.push_back(
-          {encoder.prompt(prompt, form.max_gen_toks, question.where), streams.next(prompt)});
+      wanted.requests.push_back({encoder.prompt(prompt, form.max_gen_toks, question.where), streams.next(prompt)});
     }
   }
   task.judge = [expected = std::move(expected), metrics = form.metrics, is_program, n = options.num_samples, run](

@@ -21,7 +21,7 @@ PANES = """panes.map((pane) => ({model: pane.model, text: pane.text.textContent,
 
 def checkpoints(place):
     if not os.path.exists(place.run("served")):
-        place.train("served", 1, "training.max_steps=40", "checkpoint.interval=20", "model.max_position_embeddings=512",
+        place.train("served", 1, "training.max_steps=40", "checkpoint.interval=20", "model.max_position_embeddings=4096",
                     "model.initializer_range=0.1")
     return [place.checkpoint("served", step) for step in (20, 40)]
 
@@ -58,7 +58,7 @@ def fits(browser, width):
 
 
 def continuations(place):
-    """two checkpoints side by side on a phone and a laptop, light and dark: their texts are those of tokamak generate"""
+    """two checkpoints side by side on a phone and a laptop, light and dark, have the texts of tokamak generate"""
     prompt = PROMPT + next(iter(place.documents()))[:30]
     settings = {"max_tokens": 30, "temperature": 0.8, "top_p": 0.95, "seed": 3}
     early, late = checkpoints(place)
@@ -87,7 +87,7 @@ def continuations(place):
 
 
 def alternatives(place):
-    """a token shows what else was likely, a click continues from there, Undo goes back; keys move from token to token"""
+    """a token shows what else was likely, a click continues from there, Undo goes back; arrow keys move"""
     with Server("--checkpoint", checkpoints(place)[1]) as server, Browser(find_browser()) as browser:
         browser.set_window(1280, 900)
         browser.open(server.url)
@@ -116,13 +116,13 @@ def alternatives(place):
         press(browser, "go")
         wait_for(browser, "byId('problem').textContent")
         assert "max_tokens" in browser.value("byId('problem').textContent")
-        type_into(browser, "max_tokens", "400")
+        type_into(browser, "max_tokens", "4000")
         press(browser, "go")
         wait_for(browser, "panes[0].tokens.length > 20")
         press(browser, "stop")
         stopped = browser.value("panes[0].tokens.length")
         time.sleep(0.3)
-        assert browser.value("panes[0].tokens.length") == stopped < 400
+        assert browser.value("panes[0].tokens.length") == stopped < 4000
 
 
 def keys(place):
@@ -133,7 +133,7 @@ def keys(place):
             Browser(find_browser()) as browser:
         browser.set_window(390, 844)
         browser.open(server.url)
-        wait_for(browser, "byId('key')")
+        wait_for(browser, "!!byId('key')")
         assert "key" in browser.value("byId('problem').textContent")
         type_into(browser, "key", KEY)
         wait_for(browser, "panes.length === 1")
