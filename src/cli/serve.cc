@@ -173,18 +173,18 @@ class ServeCommand : public Command {
     const BatcherOptions options{.vocab_size = hosted.tokenizer->vocab_size(),
                                  .prefill_step = hosted.sizes.max_tokens,
                                  .prefill_budget = hosted.sizes.max_tokens};
-    hosted.batcher =
-        std::make_unique<Batcher>(engine.model(), engine.cache(), *hosted.backend.device, engine.compute(), options);
-    hosted.thread = std::make_unique<EngineThread>(*hosted.batcher,
-                                                   EngineThreadOptions{.slots = sequences_, .max_queue = max_queue_});
     const std::filesystem::path directory(hosted.source->name());
     const std::optional<int64_t> step = parse_step_name(directory.filename());
+    served.step = step.value_or(-1);
+    hosted.batcher =
+        std::make_unique<Batcher>(engine.model(), engine.cache(), *hosted.backend.device, engine.compute(), options);
+    hosted.thread = std::make_unique<EngineThread>(
+        *hosted.batcher, EngineThreadOptions{.slots = sequences_, .max_queue = max_queue_, .step = &served.step});
     const std::filesystem::path named = step ? directory.parent_path().parent_path() : directory;
     served.name = name_.empty() ? named.filename().string() : name_;
     served.source = {hosted.tokenizer.get(), adds_bos, hosted.sizes.max_length};
     served.engine = hosted.thread.get();
     served.created = static_cast<int64_t>(unix_seconds());
-    served.step = step.value_or(-1);
   }
 
   void follow(World& world, HostedModel& hosted, ServedModel& served) const {

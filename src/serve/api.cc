@@ -93,8 +93,7 @@ class Api::Running final : public EventStream {
       throw RequestError{503, str("not finished within ", api_.timeout_, " s"), "", "timeout"};
     std::optional<TextPiece> piece = completion_.next(kPoll);
     if (!piece && !is_connected_()) throw RequestError{499, "the client is gone"};
-    // New weights wait until the texts that have begun are finished, so these have the step's weights.
-    if (piece && model_.step >= 0) reply_.name_model(str(model_.name, "@", model_.step.load()));
+    if (piece && completion_.step() >= 0) reply_.name_model(str(model_.name, "@", completion_.step()));
     return piece;
   }
 

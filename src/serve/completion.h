@@ -57,12 +57,14 @@ class Completion {
   TextRequest request_of(int64_t choice);
   TextReceiver& receiver(int64_t choice);
   void when_over(std::function<void()> over) { over_ = std::move(over); }
+  void begin(int64_t step) { step_ = step; }  // before its first text is made
   void fail(const RequestError& error);
 
   // For the connection's thread. Waits for a piece; nothing after `seconds`, or if all were taken. Throws what fail()
   // was given.
   std::optional<TextPiece> next(double seconds);
   bool all_taken();
+  int64_t step() const { return step_; }  // of the weights, once there is a piece
 
  private:
   class Choice;
@@ -70,7 +72,7 @@ class Completion {
   bool push(TextPiece piece);
 
   std::deque<Choice> choices_;
-  int64_t prompt_tokens_ = 0;
+  int64_t prompt_tokens_ = 0, step_ = -1;
   int64_t going_ = 0;  // choices without their last piece; of the engine's thread
   std::function<void()> over_;
 

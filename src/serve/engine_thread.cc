@@ -116,6 +116,7 @@ void EngineThread::admit() {
       ++text;
       continue;
     }
+    if (active->texts.empty() && options_.step != nullptr) text->completion->begin(*options_.step);
     active->texts.push_back(
         batcher_.add(text->completion->request_of(text->choice), text->completion->receiver(text->choice)));
     text = queue_.erase(text);

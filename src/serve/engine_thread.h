@@ -2,6 +2,7 @@
 // withdraw them. Between steps it drops the texts of those that left, and admits others.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -18,7 +19,8 @@ namespace tokamak {
 
 struct EngineThreadOptions {
   int64_t slots = 1;
-  int64_t max_queue = 512;  // texts without a slot
+  int64_t max_queue = 512;                     // texts without a slot
+  const std::atomic<int64_t>* step = nullptr;  // of the weights, for the completions that begin; outlives the thread
 };
 
 class EngineThread {
