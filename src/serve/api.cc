@@ -92,7 +92,7 @@ class Api::Running final : public EventStream {
     if (age_.seconds() > api_.timeout_)
       throw RequestError{503, str("not finished within ", api_.timeout_, " s"), "", "timeout"};
     std::optional<TextPiece> piece = completion_.next(kPoll);
-    if (!piece && !is_connected_()) throw RequestError{499, "the client is gone"};
+    if (!is_connected_()) throw RequestError{499, "the client is gone, or the server is ending"};
     if (piece && completion_.step() >= 0) reply_.name_model(str(model_.name, "@", completion_.step()));
     return piece;
   }
