@@ -16,6 +16,7 @@
 #include "comm/data_comm.h"
 #include "config/units.h"
 #include "eval/evaluations.h"
+#include "train/memory_check.h"
 #include "train/run_plan.h"
 
 namespace tokamak::cli {
@@ -173,14 +174,24 @@ class EvalCommand : public Command {
     model_.dtype = enum_name(config.precision.compute);
     Backend backend = make_backend_collectively(world, config.runtime);
     const std::unique_ptr<Comm> data_comm = make_data_comm(world.comm(), *backend.device, config.runtime);
-    Engine engine(engine_options(config, sizes()), *data_comm, backend);
-    engine.commit();
-    fill(engine, *source);
-    return evaluations_->run(engine, [] {});
+    const std::unique_ptr<Engine> engine = make_engine(world, config, *data_comm, backend);
+    engine->commit();
+    fill(*engine, *source);
+    return evaluations_->run(*engine, [] {});
+  }
+
+  // With a smaller cache, or none to share, where the memory has no room for the wanted one.
+  std::unique_ptr<Engine> make_engine(World& world, const RunConfig& config, const Mesh& mesh, Backend& backend) const {
+    const int64_t room = memory_share(*backend.device, world, mesh, config.runtime).available;
+    const int64_t least = evaluations_->longest_generated() > 0 ? 1 : 0;
+    for (EngineSizes sizes = wanted_sizes();; sizes.cached_sequences /= 2) {
+      auto engine = std::make_unique<Engine>(engine_options(config, sizes), mesh, backend);
+      if (sizes.cached_sequences <= least || planned_bytes(engine->plan(), *backend.device) <= room) return engine;
+    }
   }
 
   // Sequences with common beginnings share a cache of keys and values, whose memory depends on the micro-batch.
-  EngineSizes sizes() const {
+  EngineSizes wanted_sizes() const {
     EngineSizes sizes{.max_tokens = std::max<int64_t>(batch_tokens_ > 0 ? batch_tokens_ : 4096, encoding_.context),
                       .max_length = encoding_.context,
                       .training = false};
