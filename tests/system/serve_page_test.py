@@ -112,6 +112,14 @@ def alternatives(place):
         press(browser, "undo")
         wait_for(browser, "byId('stop').disabled")
         assert browser.value("byId('prompt').value") == prompt and browser.value(PANES)[0]["text"] == pane["text"]
+        # A single token that is markup, which this small vocabulary has not.
+        browser.value("""(() => { const pane = panes[0], at = pane.characters.length;
+          pane.add({text: '<b>x</b>', logprobs: {tokens: ['<b>x</b>'], token_logprobs: [-1], text_offset: [at],
+                    top_logprobs: [{'<b>x</b>': -1, '<i>y</i>': -2}]}});
+          pane.tokens.at(-1).span.focus(); })()""")
+        assert browser.value(PANES)[0]["text"].endswith("<b>x</b>")
+        assert browser.value("byId('panes').innerText").count("<i>y</i>") == 1
+        assert browser.value("document.querySelectorAll('b, i').length") == 0
         type_into(browser, "max_tokens", "100000")
         press(browser, "go")
         wait_for(browser, "byId('problem').textContent")
