@@ -39,8 +39,12 @@ class Ranking {
         const float x = logits_[a], y = logits_[b];
         return x != y ? x > y : a < b;
       };
-      if (more < ids_.size()) std::nth_element(at(sorted_), at(more), ids_.end(), likelier);
-      std::sort(at(sorted_), at(more), likelier);
+      if (sorted_ == 0) {
+        std::partial_sort(at(0), at(more), ids_.end(), likelier);  // a heap: the fastest way to a few of many
+      } else {
+        std::nth_element(at(sorted_), at(more), ids_.end(), likelier);
+        std::sort(at(sorted_), at(more), likelier);
+      }
       sorted_ = more;
     }
     return ids_[rank];

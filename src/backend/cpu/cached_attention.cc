@@ -58,6 +58,14 @@ struct RowsMemory {
   }
 };
 
+// Blocks of keys and values are too short for the processor to foresee the next one. So each is fetched into the
+// second-level cache while the one before it is computed.
+template <class T>
+void prefetch(const T* from, int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i, 0, 2);
+}
+
 template <class T>
 Vec load_features(const T* row, int64_t at, int64_t dim) {
   return at + kLanes <= dim ? load(row + at) : load_part(row + at, dim - at, 0.0f);
@@ -79,23 +87,27 @@ Vec scores_of(const float* query, const T* keys, int64_t count, int64_t dim) {
   return score;
 }
 
-// out += sum over keys of weights[s] values[s], for the kVecs vectors of features from `at` on.
+// out += sum over keys of weights[s] values[s], for the kVecs vectors of features from `at` on. `next` is read after
+// this.
 template <int kVecs, class T>
-void add_values(const float* weights, const T* values, int64_t keys, int64_t dim, int64_t at, float* out) {
+void add_values(const float* weights, const T* values, const T* next, int64_t keys, int64_t dim, int64_t at,
+                float* out) {
   Vec sums[kVecs];
   for (int v = 0; v < kVecs; ++v) sums[v] = load(out + at + v * kLanes);
   for (int64_t s = 0; s < keys; ++s) {
+    prefetch(next + s * dim + at, kVecs * kLanes);
     for (int v = 0; v < kVecs; ++v) sums[v] += weights[s] * load_features(values + s * dim, at + v * kLanes, dim);
   }
   for (int v = 0; v < kVecs; ++v) store(out + at + v * kLanes, sums[v]);
 }
 
-// One row against `keys` keys and their values, at most kKeysAtOnce.
+// One row against `count` keys and their values, at most kKeysAtOnce. The keys at `next` follow them.
 template <class T>
-void attend_block(const T* keys, const T* values, int64_t count, int64_t dim, const ScoreScale& scale, int64_t row,
-                  const RowsMemory& m) {
+void attend_block(const T* keys, const T* values, const T* next, int64_t count, int64_t dim, const ScoreScale& scale,
+                  int64_t row, const RowsMemory& m) {
   float top = m.maximum[row];
   for (int64_t s = 0; s < count; s += kLanes) {
+    prefetch(values + s * dim, kLanes * dim);
     store(m.scores + s, scale.score(scores_of(m.queries + row * m.width, keys + s * dim, count - s, dim)));
     for (int64_t i = s; i < std::min(s + kLanes, count); ++i) top = std::max(top, m.scores[i]);
   }
@@ -111,9 +123,9 @@ void attend_block(const T* keys, const T* values, int64_t count, int64_t dim, co
   for (int64_t c = 0; c < m.width; c += kLanes) store(out + c, load(out + c) * shrink);
   int64_t c = 0;
   for (; c + kVecsAtOnce * kLanes <= dim; c += kVecsAtOnce * kLanes) {
-    add_values<kVecsAtOnce>(m.scores, values, count, dim, c, out);
+    add_values<kVecsAtOnce>(m.scores, values, next, count, dim, c, out);
   }
-  for (; c < dim; c += kLanes) add_values<1>(m.scores, values, count, dim, c, out);
+  for (; c < dim; c += kLanes) add_values<1>(m.scores, values, next, count, dim, c, out);
 }
 
 template <class T>
@@ -148,6 +160,11 @@ class Attending {
   }
   const T* values(int64_t sequence, int64_t kv_head) const {
     return keys(sequence, kv_head) + heads_.kv_heads * batch_.positions * dim_;
+  }
+
+  const T* keys_after(int64_t sequence, int64_t kv_head) const {  // of the next task
+    if (kv_head + 1 < heads_.kv_heads) return keys(sequence, kv_head + 1);
+    return keys(std::min(sequence + 1, batch_.sequences - 1), 0);
   }
 
   void run_tiles(int64_t sequence, int64_t kv_head, std::byte* memory) const {
@@ -196,8 +213,9 @@ class Attending {
         const int64_t position = before + r / group_;
         const int64_t begin = std::max(s, first_seen(position)), end = std::min(s + kKeysAtOnce, position + 1);
         if (begin >= end) continue;
-        const int64_t at = begin % batch_.positions * dim_;
-        attend_block(keys(sequence, kv_head) + at, values(sequence, kv_head) + at, end - begin, dim_, scale_, r, m);
+        const T* block = keys(sequence, kv_head) + begin % batch_.positions * dim_;
+        const T* next = s + kKeysAtOnce < before + fresh ? block + kKeysAtOnce * dim_ : keys_after(sequence, kv_head);
+        attend_block(block, block + heads_.kv_heads * batch_.positions * dim_, next, end - begin, dim_, scale_, r, m);
       }
     }
     for (int64_t r = 0; r < rows; ++r) {

@@ -16,7 +16,7 @@ using namespace simd;
 // A column of b is contiguous in memory and called a line here. A block is kLanes lines; one transposition turns its
 // sums into a vector of results.
 constexpr int64_t kBlockLines = kLanes;
-constexpr int64_t kAhead = 6144;           // prefetch distance in elements
+constexpr int64_t kAhead = 16384;          // prefetch distance in elements, into the second-level cache
 constexpr int64_t kGrainElements = 32768;  // elements of b per thread: enough to amortise its start
 
 // Element types of the dot products of lines and rows: bf16 pairs if the processor supports them, else floats.
@@ -52,11 +52,16 @@ struct Rows {
 template <class T, int kRows, int kLines>
 void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
   using P = Pairs<typename Terms<T>::Row>;
-  Vec acc[kRows][kLines] = {};
+  Vec acc[kRows][kLines];
+#pragma GCC unroll 8  // so that the sums stay in registers
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int l = 0; l < kLines; ++l) acc[r][l] = Vec{};
+  }
   const auto add = [&](int64_t k, const auto& load) {
     typename P::Vector line[kLines];
 #pragma GCC unroll 8
-    for (int l = 0; l < kLines; ++l) __builtin_prefetch(lines + l * rows.terms + k + kAhead);
+    for (int l = 0; l < kLines; ++l) __builtin_prefetch(lines + l * rows.terms + k + kAhead, 0, 2);
 #pragma GCC unroll 8
     for (int l = 0; l < kLines; ++l) line[l] = load(lines + l * rows.terms + k);
 #pragma GCC unroll 8
@@ -71,7 +76,9 @@ void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
   if (whole < rows.terms) {
     add(whole, [&](const T* from) { return Terms<T>::load_rest(from, rows.terms - whole); });
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
     for (int l = 0; l < kLines; ++l) sums[r * kBlockLines + l] = acc[r][l];
   }
 }
@@ -108,7 +115,10 @@ void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
     for (int64_t block = first; block < last; ++block) {
       const int64_t column = block * kBlockLines, count = std::min(kBlockLines, columns - column);
       const T* lines = b + column * call.b.column_stride;
-      Vec sums[kRows][kBlockLines] = {};
+      Vec sums[kRows][kBlockLines];
+      for (int64_t l = count; l < kBlockLines; ++l) {
+        for (int r = 0; r < kRows; ++r) sums[r][l] = Vec{};
+      }
       int64_t l = 0;
       for (; l + kLines <= count; l += kLines) {
         multiply_lines<T, kRows, kLines>(rows, lines + l * rows.terms, &sums[0][l]);
