@@ -24,4 +24,7 @@ struct Logprobs {
 // finite.
 Logprobs logprobs_of(std::span<const float> logits, int64_t vocab_size, int32_t token, int64_t count);
 
+// The sum of e^((logit - most) / temperature).
+double sum_of_exponentials(std::span<const float> logits, double most, double temperature);
+
 }  // namespace tokamak

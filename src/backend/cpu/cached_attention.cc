@@ -71,8 +71,7 @@ Vec load_features(const T* row, int64_t at, int64_t dim) {
   return at + kLanes <= dim ? load(row + at) : load_part(row + at, dim - at, 0.0f);
 }
 
-// Scores of kLanes keys; those from `count` on are 0. Each key's sum is formed in its own vector, and a transposition
-// gathers the results into lanes.
+// Scores of kLanes keys; those from `count` on are 0.
 template <class T>
 Vec scores_of(const float* query, const T* keys, int64_t count, int64_t dim) {
   Vec sums[kLanes];
@@ -81,10 +80,7 @@ Vec scores_of(const float* query, const T* keys, int64_t count, int64_t dim) {
     if (i >= count) continue;
     for (int64_t c = 0; c < dim; c += kLanes) sums[i] += load(query + c) * load_features(keys + i * dim, c, dim);
   }
-  transpose(sums);
-  Vec score{};
-  for (const Vec& part : sums) score += part;
-  return score;
+  return sums_of_rows(sums);
 }
 
 // out += sum over keys of weights[s] values[s], for the kVecs vectors of features from `at` on. `next` is read after

@@ -13,8 +13,8 @@ namespace {
 
 using namespace simd;
 
-// A column of b is contiguous in memory and called a line here. A block is kLanes lines; one transposition turns its
-// sums into a vector of results.
+// A column of b is contiguous in memory and called a line here. A block is kLanes lines, whose results in a row are a
+// vector.
 constexpr int64_t kBlockLines = kLanes;
 constexpr int64_t kAhead = 16384;          // prefetch distance in elements, into the second-level cache
 constexpr int64_t kGrainElements = 32768;  // elements of b per thread: enough to amortise its start
@@ -48,9 +48,9 @@ struct Rows {
   int64_t stride, terms;
 };
 
-// sums[r kBlockLines + l] = row r times line l, lane by lane, for kLines lines with a distance of `terms`.
+// products[r kBlockLines + l] = row r times line l, for kLines lines with a distance of `terms`.
 template <class T, int kRows, int kLines>
-void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
+void multiply_lines(const Rows<T>& rows, const T* lines, float* products) {
   using P = Pairs<typename Terms<T>::Row>;
   Vec acc[kRows][kLines];
 #pragma GCC unroll 8  // so that the sums stay in registers
@@ -76,10 +76,18 @@ void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
   if (whole < rows.terms) {
     add(whole, [&](const T* from) { return Terms<T>::load_rest(from, rows.terms - whole); });
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int l = 0; l < kLines; ++l) sums[r * kBlockLines + l] = acc[r][l];
+  constexpr int kSums = kRows * kLines;
+#pragma GCC unroll 2
+  for (int first = 0; first < kSums; first += kLanes) {
+    Vec some[kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      some[i] = first + i < kSums ? acc[(first + i) / kLines][(first + i) % kLines] : Vec{};
+    }
+    const Vec sums = sums_of_rows(some);
+    for (int i = 0; i < kLanes && first + i < kSums; ++i) {
+      products[(first + i) / kLines * kBlockLines + (first + i) % kLines] = sums[i];
+    }
   }
 }
 
@@ -91,13 +99,12 @@ struct Addends {
 
 // The results of a block in one row times alpha, plus the added ones times beta, plus the bias.
 template <class C>
-void write_block(Vec (&sums)[kBlockLines], float alpha, const Addends<C>& from, float beta, C* to, int64_t count) {
-  transpose(sums);
+void write_block(const float* products, float alpha, const Addends<C>& from, float beta, C* to, int64_t count) {
   const auto values = [&](const C* x) {
     return x == nullptr ? Vec{} : count == kLanes ? load(x) : load_part(x, count, 0.0f);
   };
-  Vec result = beta * values(from.added) + values(from.bias);
-  for (const Vec& part : sums) result += alpha * part;
+  const Vec added = multiply_add(splat(beta), values(from.added), values(from.bias));
+  const Vec result = multiply_add(splat(alpha), load(products), added);
   count == kLanes ? store(to, result) : store_part(to, count, result);
 }
 
@@ -115,21 +122,18 @@ void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
     for (int64_t block = first; block < last; ++block) {
       const int64_t column = block * kBlockLines, count = std::min(kBlockLines, columns - column);
       const T* lines = b + column * call.b.column_stride;
-      Vec sums[kRows][kBlockLines];
-      for (int64_t l = count; l < kBlockLines; ++l) {
-        for (int r = 0; r < kRows; ++r) sums[r][l] = Vec{};
-      }
+      float products[kRows][kBlockLines] = {};
       int64_t l = 0;
       for (; l + kLines <= count; l += kLines) {
-        multiply_lines<T, kRows, kLines>(rows, lines + l * rows.terms, &sums[0][l]);
+        multiply_lines<T, kRows, kLines>(rows, lines + l * rows.terms, &products[0][l]);
       }
       for (; l < count; ++l) {
-        multiply_lines<T, kRows, 1>(rows, lines + l * rows.terms, &sums[0][l]);
+        multiply_lines<T, kRows, 1>(rows, lines + l * rows.terms, &products[0][l]);
       }
       for (int r = 0; r < kRows; ++r) {
         const int64_t at = r * call.c.row_stride + column;
         const Addends<C> from{added == nullptr ? nullptr : added + at, bias == nullptr ? nullptr : bias + column};
-        write_block(sums[r], call.alpha, from, call.residual_scale, c + at, count);
+        write_block(products[r], call.alpha, from, call.residual_scale, c + at, count);
       }
     }
   });

@@ -126,23 +126,44 @@ inline Vec exp2(Vec x) {
 #endif
 }
 
+// Exchanges the lanes of a whose numbers have the bit kDistance with those of b that have not.
+template <int kDistance>
+inline void swap_lanes(Vec& a, Vec& b) {
+  Ints low, high;
+  for (int i = 0; i < kLanes; ++i) {
+    low[i] = (i & kDistance) != 0 ? kLanes + i - kDistance : i;
+    high[i] = (i & kDistance) != 0 ? kLanes + i : i + kDistance;
+  }
+  const Vec from_a = a, from_b = b;
+  a = __builtin_shuffle(from_a, from_b, low);
+  b = __builtin_shuffle(from_a, from_b, high);
+}
+
 // Transposes a square of words in registers, by log2(kLanes) rounds of swaps at doubling distances.
 template <int kDistance = 1>
 inline void transpose(Vec (&rows)[kLanes]) {
   if constexpr (kDistance < kLanes) {
-    Ints low, high;
-    for (int i = 0; i < kLanes; ++i) {
-      low[i] = (i & kDistance) != 0 ? kLanes + i - kDistance : i;
-      high[i] = (i & kDistance) != 0 ? kLanes + i : i + kDistance;
-    }
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i) {
-      if ((i & kDistance) != 0) continue;
-      const Vec a = rows[i], b = rows[i + kDistance];
-      rows[i] = __builtin_shuffle(a, b, low);
-      rows[i + kDistance] = __builtin_shuffle(a, b, high);
+      if ((i & kDistance) == 0) swap_lanes<kDistance>(rows[i], rows[i + kDistance]);
     }
     transpose<2 * kDistance>(rows);
+  }
+}
+
+// Lane i is the sum of the lanes of rows[i], by rounds as in transpose() that halve the rows. The order of a row's sum
+// does not depend on i.
+template <int kDistance = 1>
+inline Vec sums_of_rows(Vec (&rows)[kLanes]) {
+  if constexpr (kDistance == kLanes) {
+    return rows[0];
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; i += 2 * kDistance) {
+      swap_lanes<kDistance>(rows[i], rows[i + kDistance]);
+      rows[i] += rows[i + kDistance];
+    }
+    return sums_of_rows<2 * kDistance>(rows);
   }
 }
 
