@@ -29,7 +29,7 @@ TaskForm load_form(const std::string& path) {
   return load_options<TaskForm>(path, {}, [](const TaskForm& form) { return problems_of(form); });
 }
 
-// Runs programs that a model has written, if this is allowed.
+// Runs programs that a model has written, if this is allowed: as many at once as the rank has cores.
 RunPrograms programs(const EvalOptions& options, const TaskForm& form) {
   if (form.metrics[0] != TaskMetric::kPassAtK) return {};
   if (!options.allow_code_execution) {
@@ -38,7 +38,7 @@ RunPrograms programs(const EvalOptions& options, const TaskForm& form) {
   }
   return [sandbox = Sandbox()](std::span<const std::string> texts) {
     std::vector<char> passed;
-    for (const ProgramVerdict& verdict : sandbox.run_all(texts, available_cores())) {
+    for (const ProgramVerdict& verdict : sandbox.run_all(texts, thread_count())) {
       passed.push_back(verdict.outcome == ProgramVerdict::Outcome::kPassed);
     }
     return passed;

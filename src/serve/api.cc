@@ -21,11 +21,14 @@ constexpr double kHeartbeat = 10;  // seconds of silence in a stream
 constexpr std::string_view kModels = "/v1/models";
 
 Json model_json(const ServedModel& model) {
+  const EngineThread::Texts texts = model.engine->texts();
   Json json = {{"id", model.name},
                {"object", "model"},
                {"created", model.created},
                {"owned_by", "tokamak"},
-               {"max_model_len", model.source.context}};
+               {"max_model_len", model.source.context},
+               {"running", texts.running},
+               {"waiting", texts.waiting}};
   if (model.step >= 0) json["step"] = model.step.load();
   return json;
 }

@@ -77,6 +77,11 @@ bool EngineThread::has_failed() {
   return failures_ >= kFailedSteps || weights_failed_;
 }
 
+EngineThread::Texts EngineThread::texts() {
+  const std::lock_guard lock(mutex_);
+  return {occupied_, std::ssize(queue_)};
+}
+
 void EngineThread::run() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -42,6 +42,11 @@ class EngineThread {
 
   bool has_failed();
 
+  struct Texts {
+    int64_t running, waiting;
+  };
+  Texts texts();
+
  private:
   struct QueuedText {
     Completion* completion;

@@ -5,8 +5,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import threading
 import time
 
 from harness import TOKAMAK, call, generated, main
@@ -212,37 +210,31 @@ def cancelling(place):
         start = time.monotonic()
         running = server.stream(**endless)
         next(running)
-        waiting = [server.stream(**endless) for _ in range(2)]
-        threads = [threading.Thread(target=lambda one=one: next(one, None)) for one in waiting]
-        for thread in threads:
-            thread.start()
+        body = json.dumps(endless).encode()
 
-        def probe():
-            """The status of a short request; None if it waits: then it goes, so that it does not fill the queue."""
-            connection = server.connect(timeout=1)
-            try:
-                connection.request("POST", "/v1/completions", json.dumps({**endless, "max_tokens": 3}))
-                reply = connection.getresponse()
-                if reply.status == 429:
-                    assert int(reply.headers["Retry-After"]) >= 1
-                    assert json.loads(reply.read())["error"]["code"] == "queue_full"
-                return reply.status
-            except TimeoutError:
-                return None
-            finally:
-                connection.close()
-
-        server.wait_until(lambda: probe() == 429, 10)
-        running.close()
-        for thread, one in zip(threads, waiting):
-            thread.join()
-            one.close()
-        server.wait_until(lambda: probe() == 200, 10)
-        for _ in range(20):  # clients that send a request and go
+        def send():
             client = socket.create_connection((server.host, server.port))
-            client.sendall(request(json.dumps(endless).encode()))
+            client.sendall(request(body))
+            return client
+
+        def texts():
+            (model,) = json.loads(server.call("GET", "/v1/models")[2])["data"]
+            return model["running"], model["waiting"]
+
+        clients = [send(), send()]
+        server.wait_until(lambda: texts() == (1, 2), 10)
+        code, headers, refusal = server.call("POST", "/v1/completions", body)
+        assert code == 429 and json.loads(refusal)["error"]["code"] == "queue_full" and int(headers["Retry-After"]) >= 1
+        running.close()
+        server.wait_until(lambda: texts() == (1, 1), 10)
+        for client in clients:
             client.close()
-        server.wait_until(lambda: probe() == 200, 10)
+        server.wait_until(lambda: texts() == (0, 0), 10)
+        assert server.text(prompt="a", max_tokens=3, ignore_eos=True)
+        for _ in range(20):  # clients that send a request and go
+            send().close()
+        server.wait_until(lambda: server.call("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 3}))[0] == 200, 10)
+        server.wait_until(lambda: texts() == (0, 0), 10)
         assert time.monotonic() - start < 30
     with Server("--checkpoint", checkpoints(place), "--timeout", "0.3") as server:
         assert server.complete(503, **endless)["error"]["code"] == "timeout"
