@@ -16,6 +16,8 @@ import evaluate
 import lm_eval
 from eval_test import close, file_of, with_longer_context, write_records
 from harness import TOKAMAK, Workplace, call, main, mpirun
+from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
 
 TASKS = {  # ours: the harness's, its data set, its figures by our names
     "gsm8k": ("gsm8k", "openai/gsm8k", {"strict_match": "exact_match,strict-match",
@@ -111,8 +113,19 @@ def trained(place):
     if not os.path.exists(place.file("writer-hf")):
         place.train("writer", 2, "training.max_steps=150", "data.sequence_length=64", "training.micro_batch_size=4",
                     "training.global_batch_tokens=2048", "optimizer.lr=0.02")
-        with_longer_context(export(place, "writer", "--dtype", "f32"), 1400)
+        model = export(place, "writer", "--dtype", "f32")
+        with_longer_context(model, 1400)
+        tokenizer = AutoTokenizer.from_pretrained(model)
+        exchange_rows(model + "/model.safetensors", tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("5"))
     return place.file("writer-hf")
+
+
+def exchange_rows(path, a, b):
+    """Where the model would write token b, it now ends its text."""
+    tensors = load_file(path)
+    head = tensors["lm_head.weight"]
+    head[[a, b]] = head[[b, a]]
+    save_file(tensors, path, metadata={"format": "pt"})
 
 
 def answers(place):
