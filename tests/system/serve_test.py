@@ -225,10 +225,11 @@ def cancelling(place):
         server.wait_until(lambda: texts() == (1, 2), 10)
         code, headers, refusal = server.call("POST", "/v1/completions", body)
         assert code == 429 and json.loads(refusal)["error"]["code"] == "queue_full" and int(headers["Retry-After"]) >= 1
-        running.close()
+        clients.pop().close()
         server.wait_until(lambda: texts() == (1, 1), 10)
-        for client in clients:
-            client.close()
+        running.close()
+        server.wait_until(lambda: texts() == (1, 0), 10)
+        clients.pop().close()
         server.wait_until(lambda: texts() == (0, 0), 10)
         assert server.text(prompt="a", max_tokens=3, ignore_eos=True)
         for _ in range(20):  # clients that send a request and go
