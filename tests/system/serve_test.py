@@ -339,8 +339,15 @@ def following(place):
         save(40)
         server.wait_until(lambda: "cannot be used" in server.log())
         assert step() == 20 and server.text(**fields) == text_of(20) and server.call("GET", "/health")[0] == 200
-        save(30)
-        server.wait_until(lambda: step() == 30)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:  # requests that keep coming do not hold new weights off
+            def ask(tokens):
+                while server.complete(prompt="ab", max_tokens=tokens, ignore_eos=True)["model"] != "mine@30":
+                    pass
+
+            asking = [pool.submit(ask, tokens) for tokens in range(200, 520, 40)]
+            save(30)
+            server.wait_until(lambda: all(one.done() for one in asking))
+        assert step() == 30
         assert server.text(**fields) == text_of(30) and server.log().count("cannot be used") == 1, server.log()
     done = call([TOKAMAK, "serve", "--checkpoint", place.checkpoint("grows", 30), "--follow"])
     assert done.returncode == 2 and "--follow" in done.stdout, done.stdout
