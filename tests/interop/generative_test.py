@@ -121,7 +121,7 @@ def trained(place):
 
 
 def exchange_rows(path, a, b):
-    """Where the model would write token b, it now ends its text."""
+    """The model ends its text by token a where it would write b."""
     tensors = load_file(path)
     head = tensors["lm_head.weight"]
     head[[a, b]] = head[[b, a]]
