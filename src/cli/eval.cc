@@ -214,7 +214,15 @@ class EvalCommand : public Command {
     if (num_samples_ < 1) fail(Kind::kConfig, str("--num-samples ", num_samples_, ": must be at least 1"));
     if (encoding_.context == 0) encoding_.context = source.config().model.max_position_embeddings;
     std::vector<EvalOptions> tasks;
-    for (const std::string& task : tasks_) tasks.push_back(parse_task(task));
+    for (const std::string& task : tasks_) {
+      EvalOptions options = parse_task(task);
+      for (const EvalOptions& other : tasks) {
+        if (other.display_name() != options.display_name()) continue;
+        fail(Kind::kConfig, str("--task ", task, ": there is a task '", other.display_name(), "' already"),
+             "KIND/NAME=FILE gives another name");
+      }
+      tasks.push_back(std::move(options));
+    }
     add_examples(tasks);
     return Evaluations(tasks, *tokenizer_, encoding_);
   }

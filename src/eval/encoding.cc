@@ -45,8 +45,10 @@ ScoredSequence EvalEncoder::pair(std::string_view context, std::string_view cont
 std::vector<int32_t> EvalEncoder::prompt(std::string_view text, int64_t new_tokens, std::string_view where) {
   const int64_t room = options_.context - new_tokens;
   if (room < 1) {
-    fail(Kind::kConfig, str(where, ": ", new_tokens, " new tokens leave no room for a prompt: the model sees ",
-                            options_.context, " tokens at most"));
+    fail(Kind::kConfig,
+         str(where, ": ", new_tokens, " new tokens leave no room for a prompt: the model sees ", options_.context,
+             " tokens at most"),
+         "a larger --context, if the model can take it");
   }
   std::vector<int32_t> tokens = encode(text);
   if (tokens.empty()) fail(Kind::kData, str(where, ": no tokens in \"", printable(text), "\""));

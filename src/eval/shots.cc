@@ -13,7 +13,8 @@ void expect_at_least(size_t needed, const EvalOptions& options, size_t found) {
   if (found >= needed || options.num_fewshot == 0) return;
   fail(Kind::kConfig,
        str(options.display_name(), ": ", options.num_fewshot, " examples for each question need ", needed,
-           " records of a part in ", options.fewshot_path, ", which has ", found),
+           " records of a part in ", options.fewshot_path.empty() ? "the form's samples" : options.fewshot_path,
+           ", which has ", found),
        "give fewer examples, or the file of a larger split");
 }
 

@@ -36,6 +36,10 @@ void EngineThread::submit(Completion& completion) {
   const std::lock_guard lock(mutex_);
   if (failures_ >= kFailedSteps || weights_failed_)
     throw RequestError{503, "the model has failed; see the server's log"};
+  if (completion.choices() > options_.max_queue + options_.slots) {
+    throw RequestError{400, str("the request has ", completion.choices(), " texts; the server takes ",
+                                options_.max_queue + options_.slots)};
+  }
   const int64_t waiting = std::ssize(queue_);
   const int64_t free = options_.slots - occupied_;
   if (waiting + completion.choices() > options_.max_queue + free) {

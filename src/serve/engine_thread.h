@@ -31,8 +31,8 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  // Throws RequestError: 429 if the queue is full, 503 if the engine has failed. withdraw() must follow, which returns
-  // when no text of the completion runs any more.
+  // Throws RequestError: 400 for more texts than ever fit, 429 if the queue is full, 503 if the engine has failed.
+  // withdraw() must follow, which returns when no text of the completion runs any more.
   void submit(Completion& completion);
   void withdraw(Completion& completion);
 

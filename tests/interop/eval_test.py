@@ -387,6 +387,7 @@ def refused(place):
                                       (("--task", "piqa=/nowhere"), 3, "/nowhere"),
                                       (("--task", "piqa=x", "--num-fewshot", "few"), 2, "must be a whole number"),
                                       (("--task", "piqa=x", "--num-fewshot", "arc=1"), 2, "there is no --task 'arc'"),
+                                      (("--task", "text=x", "--task", "text=y"), 2, "a task 'text' already"),
                                       (("--task", "text=x", "--fewshot", "text=y"), 2, "has no questions"),
                                       (("--task", "piqa=x", "--num-fewshot", "1"), 2, "1 examples need a file"),
                                       (("--task", "nowhere.yaml=x"), 2, "nowhere.yaml")):

@@ -221,6 +221,7 @@ def cancelling(place):
             (model,) = json.loads(server.call("GET", "/v1/models")[2])["data"]
             return model["running"], model["waiting"]
 
+        assert "takes 3" in server.complete(400, **{**endless, "n": 4})["error"]["message"]  # would never have room
         clients = [send(), send()]
         server.wait_until(lambda: texts() == (1, 2), 10)
         code, headers, refusal = server.call("POST", "/v1/completions", body)
