@@ -383,8 +383,7 @@ def refused(place):
     done = call(mpirun(2, "eval", "--checkpoint", checkpoints, "--task", "piqa=" + place.file("bad.jsonl")))
     assert done.returncode == 3 and done.stdout.count("error [") == 1, ("one rank tells of it", done)
     for arguments, code, expected in ((("--task", "quiz=x"), 2, "there is no kind 'quiz'"),
-                                      (("--task", "piqa"), 2, "must be KIND=FILE"),
-                                      (("--task", "piqa=/nowhere"), 3, "/nowhere"),
+                                      (("--task", "piqa"), 2, "must be KIND=FILE"), (("--task", "piqa=/nowhere"), 3, "/nowhere"),
                                       (("--task", "piqa=x", "--num-fewshot", "few"), 2, "must be a whole number"),
                                       (("--task", "piqa=x", "--num-fewshot", "arc=1"), 2, "there is no --task 'arc'"),
                                       (("--task", "text=x", "--task", "text=y"), 2, "a task 'text' already"),
