@@ -79,8 +79,12 @@ int32_t sample_token(std::span<const float> logits, const SamplingOptions& optio
 
   Ranking ranking(logits);
   const size_t most = options.top_k > 0 ? std::min(static_cast<size_t>(options.top_k), logits.size()) : logits.size();
-  double total = most < logits.size() ? 0 : sum_of_exponentials(logits, best, options.temperature);
-  for (size_t i = 0; most < logits.size() && i < most; ++i) total += weight(static_cast<size_t>(ranking[i]));
+  double total = 0;
+  if (most == logits.size()) {
+    total = sum_of_exponentials(logits, best, options.temperature);
+  } else {
+    for (size_t i = 0; i < most; ++i) total += weight(static_cast<size_t>(ranking[i]));
+  }
 
   // The number of candidates that top_p keeps: the first `kept` reach its mass, or all are kept.
   size_t kept = most;
